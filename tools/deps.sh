@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# deps.sh - Install the Debian packages that a task needs and that are missing, after saying which: deps.sh build|test|bench
+set -eu
+
+build="gcc libc6-dev pkg-config meson ninja-build python3 musl-dev libseccomp-dev libarchive-dev libcmocka-dev linux-libc-dev"
+test="$build python3-pytest python3-pexpect clang libclang-rt-14-dev clang-format uidmap e2fsprogs strace gdb tmux git dpkg-dev \
+make gcc tar xz-utils zstd procps util-linux"
+bench="$build bubblewrap crun runc systemd-container debootstrap"
+
+case "${1:-}" in
+build) want=$build ;;
+test) want=$test ;;
+bench) want=$bench ;;
+*) echo "usage: deps.sh build|test|bench" >&2; exit 2 ;;
+esac
+
+missing=
+for package in $want; do
+	dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+echo "Missing Debian packages:$missing"
+if [ "$(id -u)" != 0 ]; then
+	echo "Install them as root: apt-get install$missing" >&2
+	exit 1
+fi
+echo "Installing them with apt-get."
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086
+apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
+	apt-get update -qq
+	# shellcheck disable=SC2086
+	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
