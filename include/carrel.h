@@ -185,6 +185,15 @@ CARREL_API void carrel_sandbox_free(struct carrel_sandbox *sandbox);
  */
 CARREL_API int carrel_destroy(struct carrel_sandbox *sandbox, struct carrel_error *e);
 
+/**
+ * carrel_leave() - As carrel_destroy(), for a process that is about to exit
+ *
+ * Returns when nothing with the sandbox's name is left on the host and its processes are killed, without waiting for the kernel to take its
+ * namespaces apart (half a millisecond). If a background process, a layer on disk or a run directory must go first, it waits all the same.
+ * Return: as carrel_destroy()
+ */
+CARREL_API int carrel_leave(struct carrel_sandbox *sandbox, struct carrel_error *e);
+
 /** struct carrel_stats - Resources of a sandbox now; a value that this host cannot tell is UINT64_MAX */
 struct carrel_stats {
 	uint64_t memory_bytes;	      /* charged now */
@@ -257,7 +266,7 @@ CARREL_API int carrel_exec_go(struct carrel_exec *exec, struct carrel_error *e);
 
 /**
  * carrel_exec_wait() - Wait for the one terminal event
- * @timeout_ms: -1 for ever, 0 only looks
+ * @timeout_ms: -1 for ever; 0 only looks at what carrel_sandbox_dispatch() has taken
  *
  * Return: 0; -ETIMEDOUT; -ECONNREFUSED if the sandbox died with the exec unfinished
  */
@@ -268,9 +277,9 @@ CARREL_API int carrel_exec_wait(struct carrel_exec *exec, int timeout_ms, struct
  * carrel_exec_read() - Read output from an absolute offset
  * @stream:     1 stdout (or the terminal), 2 stderr
  * @offset:     Bytes from the start of the stream; any offset may be read again
- * @timeout_ms: How long to wait for a first byte: -1 for ever, 0 only looks
+ * @timeout_ms: How long to wait for a first byte: -1 for ever; 0 only looks at what carrel_sandbox_dispatch() has taken
  *
- * Only for output=spool. Return: bytes read; 0 at the end of the stream; -EAGAIN if none came in time; other negative errno
+ * Only for output=spool; also after the sandbox was destroyed. Return: bytes read; 0 at the end of the stream; -EAGAIN if none came in time; other negative errno
  */
 CARREL_API ssize_t carrel_exec_read(struct carrel_exec *exec, int stream, uint64_t offset, void *buf, size_t len,
 				    int timeout_ms, struct carrel_error *e);
@@ -330,7 +339,7 @@ CARREL_API const struct carrel_layer *carrel_receipt_layer(const struct carrel_r
 
 /** struct carrel_finding - One line of the doctor's report */
 struct carrel_finding {
-	int ok;		      /* 1 fine, 0 lacking or orphaned */
+	int ok;		      /* 1 fine, or with a remedy something that could be better; 0 lacking, or orphaned ("orphan ...") */
 	const char *what;     /* "cgroup v2", "orphan cgroup", ... */
 	const char *found;    /* evidence */
 	const char *remedy;   /* "" if fine */

@@ -16,6 +16,7 @@ enum option_flags {
 	OPTION_REPEAT = 1 << 0, /* each use adds; otherwise the last one wins, as docker has it */
 	OPTION_HIDDEN = 1 << 1, /* another spelling, not in the help */
 	OPTION_SIZE = 1 << 2,	/* SIZE in, plain bytes out: for keys that take numbers only */
+	OPTION_GRACE = 1 << 3,	/* N in, "N:N+1" out: a hard limit behind the soft one, so that the soft one's signal tells why */
 };
 
 /**

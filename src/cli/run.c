@@ -5,7 +5,8 @@
  * what they are goes inside; block the signals; start the sandbox; start the command (held, if a receipt is wanted or a
  * terminal must have its size first); wait; restore the terminal; destroy the sandbox; only then report. From the blocking of the
  * signals to the destroying there is no way out that skips the latter, and a SIGKILL meanwhile leaves it to the engine
- * (die-with-owner). A signal that comes while the sandbox starts waits for the start, which takes a millisecond, to end. */
+ * (die-with-owner). A signal that comes while the sandbox starts waits for the start, which takes a millisecond, to end. Only
+ * the first use of an archive takes longer, up to minutes: until it is unpacked a signal ends this process as SIGKILL would. */
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -156,12 +157,34 @@ static int release(const struct run *run, struct running *now, struct carrel_err
 	return r;
 }
 
+static int block_signals(const struct run *run, struct running *now, struct carrel_error *e)
+{
+	if (now->session.signals >= 0)
+		return 0;
+	now->session.signals = signals_open(run_has(run, RUN_TTY) ? SIGNALS_TERMINAL : SIGNALS_PLAIN);
+	if (now->session.signals >= 0)
+		return 0;
+	return fail(e, ERR_SYSTEM, "open a signalfd: the kernel refused", "raise the limit of open files (ulimit -n)");
+}
+
+/* An archive is a file; whatever else may be the image starts at once. */
+static bool starts_slowly(const struct run *run)
+{
+	struct stat st;
+
+	return run->image && stat(run->image, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int run_command(const struct run *run, struct running *now, struct carrel_error *e)
 {
 	struct session *s = &now->session;
 	int r;
 
-	r = carrel_start(run->spec, &s->sandbox, e);
+	r = starts_slowly(run) ? 0 : block_signals(run, now, e);
+	if (r == 0)
+		r = carrel_start(run->spec, &s->sandbox, e);
+	if (r == 0)
+		r = block_signals(run, now, e);
 	if (r < 0)
 		return r;
 	r = carrel_exec(s->sandbox, run->command, &s->exec, e);
@@ -189,7 +212,7 @@ static void end_sandbox(const struct run *run, struct running *now)
 	/* Without an answer the fields stay unknown. */
 	if (run_has(run, RUN_JSON))
 		(void)carrel_stats(s->sandbox, &now->report.stats, NULL);
-	if (carrel_destroy(s->sandbox, &e) < 0)
+	if (carrel_leave(s->sandbox, &e) < 0)
 		say_failure(&e);
 }
 
@@ -227,9 +250,6 @@ static int run_sandbox(const struct run *run, struct running *now, struct carrel
 	int r;
 
 	now->session.output = output_of(run);
-	now->session.signals = signals_open(run_has(run, RUN_TTY) ? SIGNALS_TERMINAL : SIGNALS_PLAIN);
-	if (now->session.signals < 0)
-		return fail(e, ERR_SYSTEM, "open a signalfd: the kernel refused", "raise the limit of open files (ulimit -n)");
 	r = run_command(run, now, e);
 	end_sandbox(run, now);
 	if (r > 0)

@@ -20,6 +20,7 @@ enum run_option {
 	/* With a value */
 	RUN_ENV = RUN_NUM_SWITCHES,
 	RUN_ENV_FILE,
+	RUN_IMAGE,
 	RUN_OUTPUT_LIMIT,
 	RUN_ROOTFS,
 };
@@ -28,12 +29,14 @@ enum run_option {
  * struct run - One `carrel run`
  * @switches:  Bits of enum run_option
  * @program:   First word of the command, for messages; borrowed from argv
+ * @image: As given with --image; NULL if it was not
  * @output_limit: As given; NULL if it was not
  * @spec, @command: Owned
  */
 struct run {
 	unsigned switches;
 	const char *program;
+	const char *image;
 	const char *output_limit;
 	struct carrel_spec *spec;
 	struct carrel_command *command;

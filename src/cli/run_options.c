@@ -5,6 +5,7 @@
  * podman's where those have them. Values are judged by the engine alone (carrel_spec_set, carrel_command_set), so that a program
  * that uses the library meets the same rules. The words are walked three times, which costs less than storing them: switches and the start
  * of the command; then --env-file; then the rest. So a variable of --env wins over one of a file, wherever they stand, as docker has it. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -38,7 +39,7 @@ const char *const run_groups[] = {
 #define REPEAT .flags = OPTION_REPEAT
 
 const struct option run_options[] = {
-	{ "image", MADE_OF, .arg = "NAME|DIR|TAR", SPEC("image"), .help = "root file system (default: host)" },
+	{ "image", MADE_OF, .arg = "NAME|DIR|TAR", CLI(RUN_IMAGE), .help = "root file system (default: host)" },
 	{ "rootfs", MADE_OF, .arg = "DIR", CLI(RUN_ROOTFS), .help = "the same, always a directory" },
 	{ "hostname", MADE_OF, .letter = 'h', .arg = "NAME", SPEC("hostname"), .help = "host name (default: the sandbox's id)" },
 	{ "volume", MADE_OF, .letter = 'v', REPEAT, .arg = "SRC:DST[:ro|rw]", SPEC("volume"),
@@ -66,7 +67,7 @@ const struct option run_options[] = {
 	{ "storage-opt", LIMIT, REPEAT, .arg = "size=SIZE", SPEC("storage-opt"), .help = "what can be written to the root (default: 1g)" },
 	{ "shm-size", LIMIT, .arg = "SIZE", SPEC("shm-size"), .help = "/dev/shm (default: 64m)" },
 	{ "tmp-size", LIMIT, .arg = "SIZE", SPEC("tmp-size"), .help = "/tmp (default: 256m)" },
-	{ "cpu-seconds", LIMIT, .arg = "N", ULIMIT("cpu"), .help = "CPU time of each process (default: none)" },
+	{ "cpu-seconds", LIMIT, .arg = "N", ULIMIT("cpu"), .flags = OPTION_GRACE, .help = "CPU time of each process (default: none)" },
 	{ "file-size", LIMIT, .arg = "SIZE", ULIMIT("fsize"), .flags = OPTION_SIZE, .help = "each file that is written (default: none)" },
 	{ "open-files", LIMIT, .arg = "N", ULIMIT("nofile"), .help = "open files of each process (default: 1024)" },
 	{ "ulimit", LIMIT, REPEAT, .arg = "NAME=SOFT[:HARD]", COMMAND("ulimit"), .help = "any limit of setrlimit(2), e.g. core=0" },
@@ -130,6 +131,9 @@ static int take_cli(struct run *run, const struct option_use *use, enum run_phas
 	switch (use->option->id) {
 	case RUN_ENV:
 		return env_take(use->value, set_variable, run->command, e);
+	case RUN_IMAGE:
+		run->image = use->value;
+		return carrel_spec_set(run->spec, "image", use->value, e);
 	case RUN_OUTPUT_LIMIT:
 		run->output_limit = use->value;
 		return carrel_command_set(run->command, "output-limit", use->value, e);
@@ -140,23 +144,28 @@ static int take_cli(struct run *run, const struct option_use *use, enum run_phas
 	}
 }
 
-/* @value with the row's prefix, sizes as plain bytes */
+/* @value with the row's prefix, in the form that the key takes */
 static int prefixed(const struct option *t, const char *value, char *out, size_t size, struct carrel_error *e)
 {
-	uint64_t bytes;
 	struct err why = { 0 };
+	uint64_t v = 0;
 	int n, r = 0;
 
-	if (t->flags & OPTION_SIZE) {
-		r = str_to_size(value, &bytes);
-		n = snprintf(out, size, "%s%llu", t->prefix, (unsigned long long)(r < 0 ? 0 : bytes));
-	} else {
+	if (t->flags & OPTION_SIZE)
+		r = str_to_size(value, &v);
+	else if (t->flags & OPTION_GRACE)
+		r = str_to_u64(value, &v);
+	if (t->flags & OPTION_SIZE)
+		n = snprintf(out, size, "%s%" PRIu64, t->prefix, v);
+	else if (t->flags & OPTION_GRACE)
+		n = snprintf(out, size, "%s%" PRIu64 ":%" PRIu64, t->prefix, v, v < UINT64_MAX ? v + 1 : v);
+	else
 		n = snprintf(out, size, "%s%s", t->prefix, value);
-	}
 	if (r == 0 && n > 0 && (size_t)n < size)
 		return 0;
-	r = err_set(&why, ERR_INVALID, "read --%s '%.64s': not a %s", t->name, value, t->arg);
-	return error_from(e, err_hint(&why, r, "write bytes, or a number with k, m, g or t: --%s 100m", t->name), &why);
+	r = err_set(&why, ERR_INVALID, "read --%s '%.64s': not a %s", t->name, value, t->flags & OPTION_SIZE ? "size" : "number");
+	return error_from(e, err_hint(&why, r, "write --%s %s", t->name, t->flags & OPTION_SIZE ? "100m, or a number of bytes" : "100"),
+			  &why);
 }
 
 static int take_value(struct run *run, const struct option_use *use, struct carrel_error *e)

@@ -219,8 +219,8 @@ static int child_chdir(const struct child *c, const struct user *u, struct err *
 		return child_check_cwd(u->home, e);
 	}
 	r = sys_chdir(cwd);
-	if (r == -ENOENT || r == -ENOTDIR) {
-		err_sys(e, r, "start in directory '%s'", cwd);
+	if (r == -ENOENT || r == -ENOTDIR) { /* NOT_FOUND would mean the program */
+		r = err_set(e, ERR_INVALID, "start in directory '%s': %s", cwd, err_errno_text(-r));
 		return err_hint(e, r, "make it first, or give another --workdir");
 	}
 	if (r < 0)

@@ -110,7 +110,7 @@ static int user_passwd(const char *who, bool numeric, struct user *u, char *name
 	}
 	if (numeric)
 		return 0;
-	r = err_set(e, ERR_NOT_FOUND, "run as user '%s': /etc/passwd of the sandbox has no such user", who);
+	r = err_set(e, ERR_INVALID, "run as user '%s': /etc/passwd of the sandbox has no such user", who);
 	return err_hint(e, r, "name a user of the sandbox, or give a number");
 }
 
@@ -157,7 +157,7 @@ static int user_group(const char *group, struct user *u, struct err *e)
 	while ((n = user_line(&at, f)) > 0)
 		if (n >= 3 && strcmp(f[0], group) == 0 && user_id(f[2], &u->gid) == 0)
 			return 0;
-	r = err_set(e, ERR_NOT_FOUND, "run as group '%s': /etc/group of the sandbox has no such group", group);
+	r = err_set(e, ERR_INVALID, "run as group '%s': /etc/group of the sandbox has no such group", group);
 	return err_hint(e, r, "name a group of the sandbox, or give a number");
 }
 

@@ -54,6 +54,7 @@ static const struct {
 	[CGV_CPU_US] = { CTL_CPUACCT, "cpuacct.usage", NULL, "cpu.stat", "usage_usec ", 1000 },
 	[CGV_PIDS] = { CTL_PIDS, "pids.current", NULL, "pids.current", NULL, 1 },
 	[CGV_PIDS_LIMIT] = { CTL_PIDS, "pids.max", NULL, "pids.max", NULL, 1 },
+	[CGV_PIDS_PEAK] = { CTL_PIDS, "pids.peak", NULL, "pids.peak", NULL, 1 },
 	[CGV_PIDS_DENIED] = { CTL_PIDS, "pids.events", "max ", "pids.events", "max ", 1 },
 };
 _Static_assert(ARRAY_SIZE(values) == CGV_NUM, "values[] misses an account");
@@ -491,6 +492,10 @@ static int each_group(enum cgroup_version version, const char *id, int (*remove)
 	char path[CGROUP_PATH_MAX];
 	int r = 0;
 
+	if (version == CGROUP_NONE)
+		return 0;
+	if (strlen(id) != sizeof(((struct cgroup *)0)->id) - 1) /* "" would name the groups of everybody */
+		return -EINVAL;
 	if (version == CGROUP_V2) {
 		int base = v2_base(NULL);
 
@@ -511,7 +516,9 @@ static int each_group(enum cgroup_version version, const char *id, int (*remove)
 
 static int remove_if_empty(int parent, const char *name)
 {
-	return sys_unlinkat(parent, name, AT_REMOVEDIR);
+	int r = sys_unlinkat(parent, name, AT_REMOVEDIR);
+
+	return r == -ENOENT ? 0 : r;
 }
 
 int cgroup_remove_empty(enum cgroup_version version, const char *id)

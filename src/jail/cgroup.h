@@ -39,6 +39,7 @@ enum cgroup_value {
 	CGV_CPU_US,
 	CGV_PIDS,
 	CGV_PIDS_LIMIT,
+	CGV_PIDS_PEAK,
 	CGV_PIDS_DENIED,
 	CGV_NUM,
 };
@@ -114,7 +115,7 @@ must_check int cgroup_destroy(struct cgroup *cg, struct err *e);
  */
 must_check int cgroup_remove(enum cgroup_version version, const char *id);
 
-/* cgroup_remove_empty() - Remove those groups of a sandbox that hold nothing; kill nobody and wait for nobody. */
+/* cgroup_remove_empty() - Remove those groups of a sandbox that hold nothing; kill nobody, wait for nobody. Return: 0 if all are gone. */
 must_check int cgroup_remove_empty(enum cgroup_version version, const char *id);
 
 /**

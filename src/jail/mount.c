@@ -221,7 +221,7 @@ static int overlay_upper(int fs, const char *key, int upper, const char *name)
 }
 
 int mount_overlay(const int *lowers, size_t num_lowers, int upper, const char *upper_name, const char *work_name,
-		  int rootless, unsigned attrs, struct err *e)
+		  unsigned flags, unsigned attrs, struct err *e)
 {
 	int fs = sys_fsopen("overlay"), r;
 
@@ -233,9 +233,11 @@ int mount_overlay(const int *lowers, size_t num_lowers, int upper, const char *u
 	r = overlay_upper(fs, "upperdir", upper, upper_name);
 	if (r == 0)
 		r = overlay_upper(fs, "workdir", upper, work_name);
-	if (r == 0 && rootless)
+	if (r == 0 && flags & OVERLAY_VOLATILE)
+		r = sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0);
+	if (r == 0 && flags & OVERLAY_ROOTLESS)
 		r = sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0);
-	if (r == 0 && !rootless) /* without it a directory of an image cannot be renamed (EXDEV) */
+	if (r == 0 && !(flags & OVERLAY_ROOTLESS)) /* without it a directory of an image cannot be renamed (EXDEV) */
 		r = sys_fsconfig(fs, FSCONFIG_SET_STRING, "redirect_dir", "on", 0);
 	if (r < 0)
 		return mount_failed(fs, r, "overlay", "configure", e);

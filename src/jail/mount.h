@@ -70,14 +70,20 @@ must_check int mount_target_open(int root, const char *target);
 /* mount_attach_at() - Put a detached mount on an open target; @name is for the error. */
 must_check int mount_attach_at(int at, const char *name, int mount, struct err *e);
 
+/** enum overlay_flags - What kind of overlay */
+enum overlay_flags {
+	OVERLAY_ROOTLESS = 1 << 0, /* in the current user namespace (userxattr); else with trusted xattrs and redirected renames */
+	OVERLAY_VOLATILE = 1 << 1, /* sync nothing: unmounting would sync the whole file system of the writable layer */
+};
+
 /**
  * mount_overlay() - Make a detached overlay
  * @lowers:     Directories, topmost first; idmapped clones where ids are shifted
  * @num_lowers: At least 1
  * @upper:      Directory that holds @upper_name and @work_name
- * @rootless:   1: mount in the current user namespace (userxattr); 0: with trusted xattrs and redirected renames
+ * @flags:      enum overlay_flags
  *
  * Return: descriptor; negative errno
  */
 must_check int mount_overlay(const int *lowers, size_t num_lowers, int upper, const char *upper_name,
-			     const char *work_name, int rootless, unsigned attrs, struct err *e);
+			     const char *work_name, unsigned flags, unsigned attrs, struct err *e);

@@ -60,9 +60,13 @@ int net_make_here(struct err *e)
 {
 	int r = sys_unshare(CLONE_NEWNET);
 
-	if (r < 0)
-		return err_sys(e, r, "make a network namespace");
-	r = net_lo_up(e);
+	return r < 0 ? err_sys(e, r, "make a network namespace") : 0;
+}
+
+int net_furnish(struct err *e)
+{
+	int r = net_lo_up(e);
+
 	if (r < 0)
 		return r;
 	r = fd_write_file_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");

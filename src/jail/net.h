@@ -5,15 +5,23 @@
 #include "base/err.h"
 
 /**
- * net_make_here() - Put the calling task into a new network namespace, loopback up
+ * net_make_here() - Put the calling task into a new network namespace
  *
  * For a task of its own (the undertaker), which keeps the namespace alive until a sandbox is in it. Made by root before the sandbox's user
  * namespace exists, so it belongs to the host: the sandbox's root cannot change its routes, filters or interface, whatever its
- * capabilities. Ports below 1024 are open to everybody inside, since nobody there holds CAP_NET_BIND_SERVICE over it.
+ * capabilities.
  * Return: 0; negative errno
- * Syscalls: unshare socket ioctl openat write close
+ * Syscalls: unshare
  */
 must_check int net_make_here(struct err *e);
+
+/**
+ * net_furnish() - Bring up loopback in the calling task's network namespace, and open the low ports
+ *
+ * Ports below 1024 are for everybody inside, since nobody there holds CAP_NET_BIND_SERVICE over a namespace that belongs to the host.
+ * Syscalls: socket ioctl openat write close
+ */
+must_check int net_furnish(struct err *e);
 
 /**
  * net_enter() - Put the calling thread into a network namespace

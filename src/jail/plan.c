@@ -62,7 +62,7 @@ const char *jail_part_name(enum jail_part part)
 
 void jail_plan_init(struct jail_plan *plan)
 {
-	*plan = (struct jail_plan){ .usr_fd = -EBADF, .upper_fd = -EBADF, .uid_count = JAIL_UID_COUNT };
+	*plan = (struct jail_plan){ .usr_fd = -EBADF, .upper_fd = -EBADF, .upper_text = "memory", .uid_count = JAIL_UID_COUNT };
 }
 
 void jail_plan_done(struct jail_plan *plan)
@@ -94,8 +94,7 @@ static void print_mounts(const struct jail_plan *plan, struct buf *out)
 {
 	char a[24], b[24];
 
-	(void)buf_printf(out, "mount: / overlay of '%s', writable layer %s", plan->image,
-			 plan->upper_fd >= 0 ? "on disk" : "in memory");
+	(void)buf_printf(out, "mount: / overlay of '%s', writable layer: %s", plan->image, plan->upper_text);
 	(void)buf_printf(out, ", %s, %" PRIu64 " inodes%s\n", str_format_size(plan->upper_bytes, a, sizeof(a)),
 			 plan->upper_inodes, plan->flags & JAIL_READ_ONLY_ROOT ? ", read-only" : "");
 	if (plan->usr_fd >= 0)
@@ -107,6 +106,7 @@ static void print_mounts(const struct jail_plan *plan, struct buf *out)
 	(void)buf_puts(out, "mount: /dev/mqueue mqueue nosuid,nodev,noexec\n");
 	(void)buf_printf(out, "mount: /dev/shm tmpfs nosuid,nodev size=%s\nmount: /tmp tmpfs nosuid,nodev size=%s\n",
 			 str_format_size(plan->shm_bytes, a, sizeof(a)), str_format_size(plan->tmp_bytes, b, sizeof(b)));
+	(void)buf_puts(out, "mount: /etc/hostname and /etc/hosts name the sandbox, if the image has them\n");
 	for (size_t i = 0; i < plan->num_mounts; i++) {
 		const struct jail_mount *m = &plan->mounts[i];
 

@@ -103,7 +103,9 @@ struct jail_plan {
 	size_t num_lowers;
 	const char *image;	 /* for messages */
 	int usr_fd;		 /* host image: the host's /usr, else -EBADF */
-	int upper_fd;		 /* directory with `upper` and `work` on disk, else -EBADF: a tmpfs is made */
+	int upper_fd;		 /* detached mount with `upper` and `work` on disk (layers/upper.h), else -EBADF: a tmpfs is made */
+	unsigned upper_kind;	 /* enum upper_kind of layers/upper.h: the warden's choice */
+	const char *upper_text;	 /* the same for people */
 	uint64_t upper_bytes;
 	uint64_t upper_inodes;
 	uint64_t tmp_bytes, shm_bytes;

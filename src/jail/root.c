@@ -27,8 +27,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "jail/fsid.h"
 #include "jail/idmap.h"
 #include "jail/mount.h"
 
@@ -124,6 +126,32 @@ static int make_device(const struct jail_plan *plan, int furniture, const struct
 	return make_node(furniture, path, S_IFCHR | 0666, (unsigned)makedev(d->major, d->minor));
 }
 
+/* What a machine knows of its own name. Mounted over the image's files, not written into the layer: a commit or fork must not carry it on. */
+static const struct {
+	const char *name, *target;
+} identity[] = { { "hostname", "etc/hostname" }, { "hosts", "etc/hosts" } };
+
+static int write_identity(const struct jail_plan *plan, int furniture, struct err *e)
+{
+	char text[256];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(identity); i++) {
+		int fd = sys_openat(furniture, identity[i].name, O_WRONLY | O_CREAT | O_EXCL, 0644), n;
+
+		if (fd < 0)
+			return err_sys(e, fd, "make '/%s'", identity[i].target);
+		n = i == 0 ? snprintf(text, sizeof(text), "%s\n", plan->hostname) :
+			     snprintf(text, sizeof(text),
+				      "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n", plan->hostname);
+		r = fd_write_full(fd, text, (size_t)n);
+		(void)sys_close(fd);
+		if (r == 0)
+			r = (int)sys_call3(__NR_fchmodat, furniture, identity[i].name, 0644);
+	}
+	return r < 0 ? err_sys(e, r, "write the name of the sandbox") : 0;
+}
+
 static bool has_device(const struct jail_plan *plan, size_t i)
 {
 	return jail_devices[i].always || plan->devices & UINT64_C(1) << i;
@@ -170,11 +198,12 @@ static int build_furniture(const struct jail_plan *plan, struct err *e)
 		}
 	}
 	r = make_node(fd, "hidden", S_IFREG | 0444, 0);
-	if (r < 0) {
+	if (r < 0)
 		r = err_sys(e, r, "make an empty file");
-		goto out;
-	}
-	return fd;
+	else
+		r = write_identity(plan, fd, e);
+	if (r == 0)
+		return fd;
 out:
 	(void)sys_close(fd);
 	return r;
@@ -252,30 +281,55 @@ struct overlay_names {
 	const char *upper, *work;
 };
 
+/* In memory the top directory belongs to the sandbox's root, or nobody inside may write to it. On disk it is there already, and mapped. */
+static int make_upper(const struct jail_plan *plan, int userns_fd, int layer, struct overlay_names names, struct err *e)
+{
+	int r;
+
+	if (plan->upper_fd >= 0)
+		return 0;
+	if (make_dir(layer, names.upper, 0755) < 0 || make_dir(layer, names.work, 0700) < 0)
+		return err_set(e, ERR_SYSTEM, "make the writable layer '%s'", names.upper);
+	if (userns_fd < 0)
+		return 0;
+	r = (int)sys_call5(__NR_fchownat, layer, names.upper, plan->uid_base, plan->gid_base, 0);
+	return r < 0 ? err_sys(e, r, "give the writable layer to the sandbox") : 0;
+}
+
 static int build_overlay(const struct jail_plan *plan, const int *dirs, size_t n, int userns_fd, int layer,
 			 struct overlay_names names, struct root *ret, struct err *e)
 {
+	unsigned attrs = jail_without(plan, PART_NNP) ? 0 : ATTR_PLAIN;
+	bool mapped = plan->upper_fd >= 0 && userns_fd >= 0;
+	struct fsid own;
 	int first, r;
 
-	if (make_dir(layer, names.upper, 0755) < 0 || make_dir(layer, names.work, 0700) < 0)
-		return err_set(e, ERR_SYSTEM, "make the writable layer '%s'", names.upper);
-	if (userns_fd >= 0) { /* the top directory belongs to the sandbox's root, or nobody inside may write to it */
-		r = (int)sys_call5(__NR_fchownat, layer, names.upper, plan->uid_base, plan->gid_base, 0);
-		if (r < 0)
-			return err_sys(e, r, "give the writable layer to the sandbox");
-	}
+	r = make_upper(plan, userns_fd, layer, names, e);
+	if (r < 0)
+		return r;
 	first = clone_layers(plan, dirs, n, userns_fd, ret, e);
 	if (first < 0)
 		return first;
-	return mount_overlay(ret->buried + first, n, layer, names.upper, names.work, plan->flags & JAIL_ROOTLESS ? 1 : 0,
-			     jail_without(plan, PART_NNP) ? 0 : ATTR_PLAIN, e);
+	if (mapped && (r = fsid_enter(plan->uid_base, plan->gid_base, &own, e)) < 0)
+		return r;
+	r = mount_overlay(ret->buried + first, n, layer, names.upper, names.work,
+			  (plan->flags & JAIL_ROOTLESS ? OVERLAY_ROOTLESS : 0) | (plan->upper_fd >= 0 ? OVERLAY_VOLATILE : 0), attrs, e);
+	if (mapped)
+		fsid_leave(&own);
+	return r;
 }
 
 static int build_layers(const struct jail_plan *plan, int userns_fd, struct root *ret, struct err *e)
 {
 	static const struct overlay_names root = { "upper", "work" }, usr = { "usr", "usrwork" };
-	int layer = plan->upper_fd >= 0 ? plan->upper_fd : ret->buried[0];
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd };
+	int layer = ret->buried[0], r;
 
+	if (plan->upper_fd >= 0 && userns_fd >= 0) {
+		r = sys_mount_setattr(layer, "", AT_EMPTY_PATH, &attr);
+		if (r < 0)
+			return err_hint(e, err_sys(e, r, "map the ids of the writable layer"), "use --storage-opt backing=tmpfs");
+	}
 	ret->overlay = build_overlay(plan, plan->lowers, plan->num_lowers, userns_fd, layer, root, ret, e);
 	if (ret->overlay < 0)
 		return err_wrap(e, ret->overlay, "lay out the root of image '%s'", plan->image);
@@ -326,12 +380,13 @@ int root_begin(const struct jail_plan *plan, struct root *ret, struct err *e)
 {
 	int r;
 
-	if (plan->upper_fd < 0) {
+	if (plan->upper_fd >= 0)
+		r = sys_fcntl(plan->upper_fd, F_DUPFD_CLOEXEC, 3); /* one of our own, since the plan closes its */
+	else
 		r = mount_tmpfs(plan->upper_bytes, plan->upper_inodes, 0755, ATTR_PLAIN, e);
-		if (r < 0)
-			return err_wrap(e, r, "make the writable layer");
-		ret->buried[ret->num_buried++] = r; /* the first, where build_layers() finds it */
-	}
+	if (r < 0)
+		return err_wrap(e, r, "make the writable layer");
+	ret->buried[ret->num_buried++] = r; /* the first, where build_layers() finds it */
 	r = ret->furniture = build_furniture(plan, e);
 	if (r < 0)
 		return r;
@@ -396,34 +451,41 @@ static int attach_sys(int root, const struct root *parts, struct err *e)
 	return r;
 }
 
-/* One mask. The path is opened first: not every kernel has it, and a clone that finds no place costs a grace period. */
-static int attach_mask(int root, const struct root *parts, const struct jail_mask *m, struct err *e)
+/* A clone over a path that an image or a kernel may lack. The path is opened first: a clone that finds no place costs a grace period. */
+static int cover(int root, const char *target, int dir, const char *path, struct err *e)
 {
-	static const char *const cover[] = { [MASK_HIDE_FILE] = "hidden", [MASK_HIDE_DIR] = "empty" };
-	int at = mount_target_open(root, m->path + 1), fd, r;
+	int at = mount_target_open(root, target), fd, r;
 
 	if (at < 0)
-		return at == -ENOENT ? 0 : err_sys(e, at, "open '%s'", m->path);
-	if (m->how == MASK_READ_ONLY)
-		fd = mount_clone(at, "", -1, ATTR_DATA | MOUNT_ATTR_RDONLY, e);
-	else
-		fd = mount_clone(parts->furniture, cover[m->how], -1, ATTR_DATA | MOUNT_ATTR_RDONLY, e);
-	r = fd;
+		return at == -ENOENT ? 0 : err_sys(e, at, "open '/%s'", target);
+	r = fd = mount_clone(dir < 0 ? at : dir, path, -1, ATTR_DATA | MOUNT_ATTR_RDONLY, e);
 	if (fd >= 0) {
-		r = mount_attach_at(at, m->path, fd, e);
+		r = mount_attach_at(at, target, fd, e);
 		(void)sys_close(fd);
 	}
 	(void)sys_close(at);
 	return r;
 }
 
+static int attach_identity(int root, const struct root *parts, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(identity); i++)
+		r = cover(root, identity[i].target, parts->furniture, identity[i].name, e);
+	return r;
+}
+
 static int attach_masks(int root, const struct root *parts, struct err *e)
 {
+	static const char *const covers[] = { [MASK_HIDE_FILE] = "hidden", [MASK_HIDE_DIR] = "empty", [MASK_READ_ONLY] = "" };
+
 	for (size_t i = 0; i < jail_num_masks; i++) {
-		int r = attach_mask(root, parts, &jail_masks[i], e);
+		const struct jail_mask *m = &jail_masks[i];
+		int r = cover(root, m->path + 1, m->how == MASK_READ_ONLY ? -1 : parts->furniture, covers[m->how], e);
 
 		if (r < 0)
-			return err_wrap(e, r, "mask '%s'", jail_masks[i].path);
+			return err_wrap(e, r, "mask '%s'", m->path);
 	}
 	return 0;
 }
@@ -501,6 +563,8 @@ static int furnish(const struct jail_plan *plan, const struct root *root, struct
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(own_mounts); i++)
 		if (root->own[i] >= 0)
 			r = mount_attach(fd, own_mounts[i].target, root->own[i], TARGET_DIR, e);
+	if (r == 0)
+		r = attach_identity(fd, root, e);
 	if (r == 0)
 		r = attach_volumes(plan, fd, root, e);
 	if (r == 0 && !jail_without(plan, PART_MASKS))

@@ -12,12 +12,23 @@ struct jail_init {
 };
 
 /**
+ * struct jail_hooks - What the caller does while a sandbox is being made
+ * @netns:     Called when its network namespace is needed, so that it can be made meanwhile: returns a descriptor that is closed
+ *             here, or a negative errno. NULL for the caller's own namespace (rootless: for one of its own)
+ * @meanwhile: Called when only the child is at work; a failure ends it. May be NULL
+ * @data:      For both
+ */
+struct jail_hooks {
+	int (*netns)(void *data, struct err *e);
+	int (*meanwhile)(void *data, struct err *e);
+	void *data;
+};
+
+/**
  * jail_spawn() - Execute a plan
  * @plan:    What to make
- * @cg:      Its groups; version CGROUP_NONE if there are none
- * @get_netns: Called when a network namespace is needed, so that it can be made meanwhile: returns a descriptor that is
- *           closed here, or a negative errno. NULL for the caller's own namespace (rootless: for one of its own)
- * @data:    For @get_netns
+ * @cg:      Its groups, of which v2's must exist by now
+ * @hooks:   See above
  * @exe:     Descriptor of the init to execute
  * @control: Init's end of the control socket; becomes descriptor 3 of init
  * @ret:     The running init
@@ -27,9 +38,8 @@ struct jail_init {
  * copied, its signal handlers never run in the child.
  * Return: 0; negative errno
  */
-must_check int jail_spawn(const struct jail_plan *plan, const struct cgroup *cg,
-			  int (*get_netns)(void *data, struct err *e), void *data, int exe, int control,
-			  struct jail_init *ret, struct err *e);
+must_check int jail_spawn(const struct jail_plan *plan, const struct cgroup *cg, const struct jail_hooks *hooks, int exe,
+			  int control, struct jail_init *ret, struct err *e);
 
 /* jail_kill() - SIGKILL to an init, and wait for its end; the kernel ends everything else in its pid namespace before it. */
 void jail_kill(struct jail_init *init);

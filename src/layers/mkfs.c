@@ -126,11 +126,12 @@ static int wait_for(int pidfd)
 	return info.si_code == CLD_EXITED ? info.si_status : 256 + info.si_status;
 }
 
-/* The first line of what it said, for the message. */
+/* The first line of what it said, for the message; it likes to begin with an empty one. */
 static int failed(int out, int status, struct err *e)
 {
 	char words[128] = "";
 	ssize_t n = pread(out, words, sizeof(words) - 1, 0);
+	const char *line;
 
 	if (status == -ETIMEDOUT)
 		return err_hint(e, err_set(e, ERR_DEADLINE, "make a file system for the writable layer"),
@@ -138,8 +139,9 @@ static int failed(int out, int status, struct err *e)
 	if (status < 0)
 		return err_sys(e, status, "wait for mkfs.ext4");
 	words[n > 0 ? n : 0] = '\0';
-	words[strcspn(words, "\n")] = '\0';
-	(void)err_set(e, ERR_SYSTEM, "make a file system for the writable layer: mkfs.ext4 ended with %d: %s", status, words);
+	line = words + strspn(words, "\n");
+	(void)err_set(e, ERR_SYSTEM, "make a file system for the writable layer: mkfs.ext4 ended with %d: %.*s", status,
+		      (int)strcspn(line, "\n"), line);
 	return -EIO;
 }
 

@@ -35,14 +35,16 @@ static int quota_call(int dir, unsigned cmd, uint32_t project, void *arg)
 	return (int)sys_call4(__NR_quotactl_fd, dir, QCMD(cmd, PRJQUOTA), project, arg);
 }
 
-static int not_enforced(bool is_xfs, bool counted, struct err *e)
+/* @flags are of struct fs_quota_statv: what the file system does count, and does not enforce. */
+static int not_enforced(long magic, unsigned flags, struct err *e)
 {
-	int r = err_set(e, ERR_UNSUPPORTED, "limit the writable layer by quota: the store's %s %s project quotas",
-			is_xfs ? "xfs" : "ext4", counted ? "counts but does not enforce" : "is mounted without");
+	const char *what = flags & FS_QUOTA_PDQ_ACCT ? "counts projects but does not limit them" : "is mounted without project quota";
+	int r = err_set(e, ERR_UNSUPPORTED, "limit the writable layer by quota: the store's %s %s",
+			magic == MAGIC_XFS ? "xfs" : "ext4", what);
 
-	if (is_xfs)
+	if (magic == MAGIC_XFS)
 		return err_hint(e, r, "mount it with -o prjquota (not as a remount), or use backing=loop");
-	if (counted)
+	if (flags & FS_QUOTA_PDQ_ACCT)
 		return err_hint(e, r, "mount it with -o prjquota, or use backing=loop");
 	return err_hint(e, r, "unmounted: tune2fs -O project,quota -Q prjquota DEVICE; mount with -o prjquota; or use backing=loop");
 }
@@ -51,26 +53,24 @@ int quota_probe(int dir, struct err *e)
 {
 	struct fs_quota_statv st = { .qs_version = FS_QSTATV_VERSION1 };
 	struct statfs fs;
-	bool is_xfs;
 	int r;
 
 	if (fstatfs(dir, &fs) < 0)
 		return err_sys(e, -errno, "look at the file system of the store");
-	is_xfs = fs.f_type == MAGIC_XFS;
-	if (!is_xfs && fs.f_type != MAGIC_EXT4) {
+	if (fs.f_type != MAGIC_XFS && fs.f_type != MAGIC_EXT4) {
 		r = err_set(e, ERR_UNSUPPORTED, "limit the writable layer by quota: the store is neither on ext4 nor on xfs");
 		return err_hint(e, r, "use backing=loop or backing=tmpfs, or set CARREL_STORE to a directory on ext4 or xfs");
 	}
 	r = quota_call(dir, Q_XGETQSTATV, 0, &st);
 	if (r == -ENOSYS) {
 		r = err_set(e, ERR_UNSUPPORTED, "limit the writable layer by quota: this kernel has none for %s",
-			    is_xfs ? "xfs" : "ext4");
+			    fs.f_type == MAGIC_XFS ? "xfs" : "ext4");
 		return err_hint(e, r, "needs Linux 5.14 with CONFIG_QUOTA, CONFIG_QFMT_V2, CONFIG_XFS_QUOTA; or use backing=loop");
 	}
 	if (r == -EPERM)
 		return err_hint(e, err_sys(e, r, "look at the quotas of the store"), "run as root, or use backing=tmpfs");
 	if (r < 0 || !(st.qs_flags & FS_QUOTA_PDQ_ENFD))
-		return not_enforced(is_xfs, r == 0 && st.qs_flags & FS_QUOTA_PDQ_ACCT, e);
+		return not_enforced(fs.f_type, r < 0 ? 0 : st.qs_flags, e);
 	return 0;
 }
 

@@ -17,20 +17,21 @@ enum upper_kind {
 /* upper_kind_name() - "memory", "project quota", "loop device": for plans and receipts. */
 const char *upper_kind_name(enum upper_kind kind);
 
-/* Project ids that Carrel uses: UPPER_PROJECT_BASE + index of the sandbox's slot, so that two live sandboxes of one run directory never share
- * one. The numbers are those of the uid ranges (warden/slot.h), far from what /etc/projid and container engines count up from 1. */
+/* Project ids that Carrel uses: UPPER_PROJECT_BASE up to 0x7000ffff, sixteen for each slot (warden/slot.h). The numbers are far from what
+ * /etc/projid and container engines count up from 1. */
 #define UPPER_PROJECT_BASE UINT32_C(0x70000000)
+#define UPPER_SLOTS 4096 /* more than there are */
 
 /**
  * struct upper_want - One writable layer
- * @id:      Sandbox, sixteen characters
- * @project: Project id; UPPER_PROJECT_BASE and more
- * @bytes:   What the sandbox can write
- * @inodes:  Files, directories, links that it can make
+ * @id:     Sandbox, sixteen characters
+ * @slot:   A number that no other live sandbox of the run directory has
+ * @bytes:  What the sandbox can write
+ * @inodes: Files, directories, links that it can make
  */
 struct upper_want {
 	const char *id;
-	uint32_t project;
+	uint32_t slot;
 	uint64_t bytes;
 	uint64_t inodes;
 };
@@ -48,8 +49,7 @@ must_check int upper_probe(int store_fd, enum upper_kind kind, struct err *e);
  * @store_fd: From store_open()
  * @kind:     Not UPPER_TMPFS
  *
- * The mount has no id map yet: the jail adds the sandbox's (mount_setattr), then lays an overlay over it. UPPER_QUOTA also removes what a
- * killed sandbox left under the same project, or its files would count for this one.
+ * The mount has no id map yet: the jail adds the sandbox's (mount_setattr), then lays an overlay over it.
  * Return: descriptor; negative errno, nothing is left
  * Syscalls: openat mkdirat fchmod ftruncate unlinkat fsopen fsconfig fsmount open_tree fallocate fstatfs, those of quota.h loop.h mkfs.h
  */
@@ -63,11 +63,9 @@ must_check int upper_make(int store_fd, enum upper_kind kind, const struct upper
 must_check int upper_remove(int store_fd, const char *id, struct err *e);
 
 /**
- * upper_collect() - Remove the layers of sandboxes that died without removing them
- * @alive: Returns true for an id to be left alone. Ids without any record are dead: a record is written before a layer is made, and
- *         cleared after it is removed
- * @data:  For @alive
+ * upper_list() - Visit the id of every sandbox that has something in STORE/upper
+ * @visit: Returns negative to stop; it may call upper_remove() for the id
  *
- * Return: number removed; negative errno of the first failure, after trying the rest
+ * Return: 0; what @visit returned; negative errno
  */
-must_check int upper_collect(int store_fd, bool (*alive)(const char *id, void *data), void *data, struct err *e);
+must_check int upper_list(int store_fd, int (*visit)(const char *id, void *data), void *data, struct err *e);

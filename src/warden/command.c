@@ -133,7 +133,8 @@ static int set_workdir(void *object, const char *value, struct err *e)
 	struct carrel_command *c = object;
 
 	if (value[0] != '/' || strlen(value) >= MSG_PATH_MAX)
-		return err_set(e, ERR_INVALID, "set workdir to '%.64s': not an absolute path", value);
+		return err_hint(e, err_set(e, ERR_INVALID, "set workdir to '%.64s': not an absolute path", value),
+				"write it from / on, as seen inside the sandbox");
 	return setting_text(&c->workdir, value);
 }
 
@@ -148,7 +149,8 @@ static int set_env(void *object, const char *value, struct err *e)
 		return err_hint(e, err_set(e, ERR_INVALID, "set environment variable '%.64s': no name or no '='", value),
 				"write NAME=VALUE");
 	if (c->num_env == ENV_MAX)
-		return err_set(e, ERR_EXHAUSTED, "set environment variable '%.64s': more than %d of them", value, ENV_MAX);
+		return err_hint(e, err_set(e, ERR_EXHAUSTED, "set environment variable '%.64s': more than %d of them", value, ENV_MAX),
+				"pass large data in a file");
 	name_len = (size_t)(equals - value) + 1;
 	copy = strdup(value);
 	if (!copy)
@@ -264,7 +266,8 @@ static int set_hold(void *object, const char *value, struct err *e)
 static int set_key(void *object, const char *value, struct err *e)
 {
 	if (!*value || strlen(value) > MSG_KEY_MAX)
-		return err_set(e, ERR_INVALID, "set key to '%.64s': not 1 to %d bytes", value, MSG_KEY_MAX);
+		return err_hint(e, err_set(e, ERR_INVALID, "set key to '%.64s': not 1 to %d bytes", value, MSG_KEY_MAX),
+				"a UUID is a good key");
 	return setting_text(&((struct carrel_command *)object)->key, value);
 }
 

@@ -321,6 +321,17 @@ static int time_left(uint64_t start, int timeout_ms)
 	return gone >= (uint64_t)timeout_ms ? 0 : timeout_ms - (int)gone;
 }
 
+/* v1 counts a refused fork in the group that forks, which is the exec's own and gone by now: there, that the limit was reached must do. */
+static bool pids_limit_bit(const struct carrel_exec *x)
+{
+	const struct cgroup *cg = &x->sandbox->cg;
+	uint64_t denied, peak, limit;
+
+	if (cgroup_read(cg, CGV_PIDS_DENIED, &denied) == 0 && denied > x->pids_denied)
+		return true;
+	return cgroup_read(cg, CGV_PIDS_PEAK, &peak) == 0 && cgroup_read(cg, CGV_PIDS_LIMIT, &limit) == 0 && peak >= limit;
+}
+
 static void fill_result(const struct carrel_exec *x, struct carrel_result *ret)
 {
 	const struct msg_ended *end = &x->end;
@@ -349,7 +360,7 @@ static void fill_result(const struct carrel_exec *x, struct carrel_result *ret)
 		ret->limit = "cpu";
 	} else if (ret->signal == SIGXFSZ) {
 		ret->limit = "fsize";
-	} else if (!ret->limit && cgroup_read(&x->sandbox->cg, CGV_PIDS_DENIED, &now) == 0 && now > x->pids_denied) {
+	} else if (!ret->limit && pids_limit_bit(x)) {
 		ret->limit = "pids";
 	}
 }
@@ -364,11 +375,11 @@ static int exec_wait(struct carrel_exec *x, int timeout_ms, struct carrel_result
 
 		if (!sb)
 			return -ECONNREFUSED;
+		if (left == 0)
+			return err_set(e, ERR_DEADLINE, "wait for exec %" PRIu64, x->number);
 		r = client_dispatch(sb, left, e);
 		if (r < 0)
 			return r;
-		if (!x->ended && left == 0)
-			return err_set(e, ERR_DEADLINE, "wait for exec %" PRIu64, x->number);
 	}
 	fill_result(x, ret);
 	return 0;
@@ -393,17 +404,15 @@ static ssize_t exec_read(struct carrel_exec *x, size_t i, uint64_t offset, void 
 	while (offset >= x->spool_end[i]) {
 		int left = time_left(start, timeout_ms), r;
 
-		if (x->spool_eof[i] || (x->ended && !x->sandbox))
-			return 0;
+		if (x->spool_eof[i] || x->ended)
+			return 0; /* after the end only background processes could add to it */
+		if (left == 0)
+			return -EAGAIN;
 		if (!sandbox_of(x, e))
 			return -ECONNREFUSED;
 		r = client_dispatch(x->sandbox, left, e);
 		if (r < 0)
-			return x->ended ? 0 : r; /* a dead sandbox writes no more */
-		if (offset >= x->spool_end[i] && x->ended && r == 0)
-			return 0; /* only background processes could add to it */
-		if (offset >= x->spool_end[i] && left == 0)
-			return -EAGAIN;
+			return r;
 	}
 	n = pread(x->spools[i], buf, MIN(len, x->spool_end[i] - offset), (off_t)offset);
 	return n < 0 ? err_sys(e, -errno, "read the spool of exec %" PRIu64, x->number) : n;

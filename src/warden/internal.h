@@ -13,6 +13,7 @@ struct carrel_sandbox {
 	char id[17];
 	unsigned owned;	  /* 1: it ends with this handle */
 	unsigned removed; /* 1: nothing of it is left on the host */
+	unsigned stored;  /* 1: it may have a layer in the store */
 	struct slot slot;
 	struct cgroup cg;
 	struct jail_init init; /* pidfd -EBADF unless we started it */
@@ -80,11 +81,25 @@ must_check int client_dispatch(struct carrel_sandbox *sb, int timeout_ms, struct
 /**
  * undertaker_start() - Start a small process that removes the sandbox's groups if we are killed before we do
  * @net: 1: it also makes a network namespace, see undertaker_netns()
+ *
+ * It is started first of all, since the namespace takes longest; what it must remove is told later (undertaker_names()).
  */
 must_check int undertaker_start(struct carrel_sandbox *sb, unsigned net, struct err *e);
 
-/* undertaker_netns() - Wait for the network namespace. Return: its descriptor; negative errno. */
-must_check int undertaker_netns(void *sandbox, struct err *e);
+/* undertaker_names() - Tell it the sandbox's id; before there is anything to remove. */
+void undertaker_names(struct carrel_sandbox *sb);
+
+/* undertaker_layer() - Tell it that the sandbox has a writable layer in the store; before it is made. */
+void undertaker_layer(struct carrel_sandbox *sb, const char *store);
+
+/* undertaker_netns() - Wait until the network namespace exists. Return: its descriptor; negative errno. */
+must_check int undertaker_netns(struct carrel_sandbox *sb, struct err *e);
+
+/* undertaker_net_ready() - Wait until its loopback interface is up. */
+must_check int undertaker_net_ready(struct carrel_sandbox *sb, struct err *e);
+
+/* undertaker_leave() - End it without waiting, before our own exit. */
+void undertaker_leave(struct carrel_sandbox *sb);
 
 /* undertaker_end() - End it; nothing happens if there is none. */
 void undertaker_end(struct carrel_sandbox *sb);

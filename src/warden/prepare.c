@@ -16,6 +16,7 @@
 #include "layers/image.h"
 #include "layers/store.h"
 #include "warden/internal.h"
+#include "warden/storage.h"
 
 /* A symlink as the last component is refused and not followed: who names a volume must mean the directory that gets it. */
 static int open_source(const struct spec_mount *m, struct err *e)
@@ -160,11 +161,9 @@ int plan_make(const struct carrel_spec *spec, struct jail_plan *ret, struct err 
 
 	if (r < 0)
 		return r;
-	if (spec->backing == STORAGE_LOOP || spec->backing == STORAGE_QUOTA) {
-		r = err_set(e, ERR_UNSUPPORTED, "put the writable layer on disk: not built yet");
-		return err_hint(e, r, "use backing=tmpfs, and memory that holds it");
-	}
-	r = plan_image(spec, ret, e);
+	r = storage_choose(spec, ret, e);
+	if (r == 0)
+		r = plan_image(spec, ret, e);
 	return r < 0 ? r : plan_mounts(spec, ret, e);
 }
 

@@ -40,6 +40,16 @@ int procfs_read(int dir, const char *file, struct buf *out)
 	return r;
 }
 
+int procfs_link(int dir, const char *file, char *ret, size_t size)
+{
+	ssize_t n = readlinkat(dir, file, ret, size - 1);
+
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	return 0;
+}
+
 char *procfs_squeeze(const char *text, char *ret, size_t size)
 {
 	size_t len = 0;

@@ -18,6 +18,9 @@ must_check int procfs_open(pid_t pid);
 /* procfs_read() - Append a file of any length to @out. Return: 0; negative errno, -EMSGSIZE beyond the buffer's maximum. */
 must_check int procfs_read(int dir, const char *file, struct buf *out);
 
+/* procfs_link() - Where a link points ("ns/pid", "exe"), as a text. Return: 0; negative errno. */
+must_check int procfs_link(int dir, const char *file, char *ret, size_t size);
+
 /**
  * procfs_field() - The value of one line "Key:  value" of a status file
  * @text: Lines

@@ -3,11 +3,11 @@
  *
  * Theory of operation. Runs in the process that uses the library. Order of a start, each step undone by carrel_destroy() from any point:
  *
- *  1. a slot: range of uids and proof of life. Before it nothing on the host has the sandbox's name, after it everything does;
- *  2. the plan: what the request needs of the host is opened;
- *  3. cgroups with their limits;
- *  4. CONFIG is queued on the control socket, so that init finds it when it begins;
- *  5. jail_spawn(): namespaces, root, init.
+ *  1. the undertaker, which begins to make the network namespace: the longest step goes on beside all others;
+ *  2. a slot: range of uids, name and proof of life. Before it nothing on the host has the sandbox's name, after it everything does;
+ *  3. the plan: what the request needs of the host is opened;
+ *  4. jail_spawn(): namespaces, root, init. Meanwhile:
+ *  5. cgroups with their limits (v2: before the clone), and CONFIG is queued, so that init finds it when it begins.
  *
  * A sandbox that dies with its owner has no file on the host: its writable layer, spools and sockets are anonymous, and the kernel removes
  * them. What the kernel does not remove, cgroups, is left to the undertaker if we are killed. One that outlives its owner has a directory in
@@ -28,6 +28,7 @@
 #include "layers/store.h"
 #include "layers/tree.h"
 #include "warden/internal.h"
+#include "warden/storage.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U /* since 6.3; needed where vm.memfd_noexec is set */
@@ -225,9 +226,40 @@ static int make_dir(struct carrel_sandbox *sb, int rundir, struct err *e)
 	return r < 0 ? err_sys(e, r, "make the run directory of sandbox '%s'", sb->id) : 0;
 }
 
-static int spawn(struct carrel_sandbox *sb, const struct jail_plan *plan, struct err *e)
+/** struct starting - A start in progress, for the hooks */
+struct starting {
+	struct carrel_sandbox *sb;
+	const struct carrel_spec *spec;
+	struct jail_plan plan;
+};
+
+static int hook_netns(void *data, struct err *e)
 {
-	auto_close int exe = make_exe(plan, e), inner = -EBADF;
+	struct starting *s = data;
+
+	return undertaker_netns(s->sb, e);
+}
+
+/* What only init needs: while the child assembles its root. A v2 group is needed earlier, for the clone. */
+static int hook_meanwhile(void *data, struct err *e)
+{
+	struct starting *s = data;
+	int r = 0;
+
+	if (s->sb->cg.version != CGROUP_V2)
+		r = make_cgroups(s->sb, s->spec, &s->plan, e);
+	if (r == 0)
+		r = send_config(s->sb, &s->plan, e);
+	if (r == 0 && makes_net(&s->plan))
+		r = undertaker_net_ready(s->sb, e);
+	return r;
+}
+
+static int spawn(struct starting *s, struct err *e)
+{
+	const struct jail_hooks hooks = { makes_net(&s->plan) ? hook_netns : NULL, hook_meanwhile, s };
+	struct carrel_sandbox *sb = s->sb;
+	auto_close int exe = make_exe(&s->plan, e), inner = -EBADF;
 	int pair[2], r;
 
 	if (exe < 0)
@@ -238,9 +270,7 @@ static int spawn(struct carrel_sandbox *sb, const struct jail_plan *plan, struct
 	inner = pair[1];
 	r = client_deadline(sb, e);
 	if (r == 0)
-		r = send_config(sb, plan, e);
-	if (r == 0)
-		r = jail_spawn(plan, &sb->cg, makes_net(plan) ? undertaker_netns : NULL, sb, exe, inner, &sb->init, e);
+		r = jail_spawn(&s->plan, &sb->cg, &hooks, exe, inner, &sb->init, e);
 	if (r == 0 && !sb->owned)
 		r = record_init(sb, e);
 	return r;
@@ -257,49 +287,62 @@ static struct carrel_sandbox *sandbox_new(void)
 	return sb;
 }
 
-static int start_steps(struct carrel_sandbox *sb, const struct carrel_spec *spec, struct jail_plan *plan, struct err *e)
+static int start_steps(struct starting *s, struct err *e)
 {
 	auto_close int rundir = rundir_open(STORE_CREATE, e);
+	struct carrel_sandbox *sb = s->sb;
 	int r;
 
 	if (rundir < 0)
 		return rundir;
 	r = slot_take(rundir, sb->id, &sb->slot, e);
+	if (r < 0)
+		return r;
+	undertaker_names(sb); /* before there is anything to remove */
+	plan_begin(s->spec, sb->id, &sb->slot, &s->plan);
+	r = plan_make(s->spec, &s->plan, e);
 	if (r == 0)
-		plan_begin(spec, sb->id, &sb->slot, plan);
-	if (r == 0 && (sb->owned || makes_net(plan))) /* before there is anything to remove */
-		r = undertaker_start(sb, makes_net(plan), e);
-	if (r == 0)
-		r = plan_make(spec, plan, e);
-	if (r == 0)
-		r = make_cgroups(sb, spec, plan, e);
+		r = storage_make(sb, &s->plan, e);
+	if (r == 0 && cgroup_detect() == CGROUP_V2)
+		r = make_cgroups(sb, s->spec, &s->plan, e);
 	if (r == 0 && !sb->owned)
 		r = make_dir(sb, rundir, e);
 	if (r == 0)
-		r = spawn(sb, plan, e);
+		r = spawn(s, e);
 	if (r == 0 && !sb->owned)
 		undertaker_end(sb); /* it must not bury a sandbox that is meant to outlive us */
 	return r;
 }
 
+/* The flags of a plan follow from the request and the user, so they are known before anything else is. */
+static int start(struct starting *s, struct err *e)
+{
+	struct jail_plan early;
+	int r = 0;
+
+	plan_begin(s->spec, "", NULL, &early);
+	if (s->sb->owned || makes_net(&early))
+		r = undertaker_start(s->sb, makes_net(&early), e);
+	return r < 0 ? r : start_steps(s, e);
+}
+
 int sandbox_start(const struct carrel_spec *spec, struct carrel_sandbox **ret, struct err *e)
 {
-	struct carrel_sandbox *sb = sandbox_new();
-	struct jail_plan plan;
+	struct starting s = { .sb = sandbox_new(), .spec = spec };
 	int r;
 
-	if (!sb)
+	if (!s.sb)
 		return -ENOMEM;
-	sb->owned = spec->die_with_owner;
-	jail_plan_init(&plan);
-	r = start_steps(sb, spec, &plan, e);
-	jail_plan_done(&plan);
+	s.sb->owned = spec->die_with_owner;
+	jail_plan_init(&s.plan);
+	r = start(&s, e);
+	jail_plan_done(&s.plan);
 	if (r < 0) {
-		sb->owned = 1; /* whatever was made goes */
-		carrel_sandbox_free(sb);
+		s.sb->owned = 1; /* whatever was made goes */
+		carrel_sandbox_free(s.sb);
 		return r;
 	}
-	*ret = sb;
+	*ret = s.sb;
 	return 0;
 }
 
@@ -422,20 +465,27 @@ static int remove_dir(struct carrel_sandbox *sb, struct err *e)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* Kill init. Its end takes the kernel half a millisecond of unmounting; meanwhile the groups go. Return: 0 if all are gone. */
+static int begin_end(struct carrel_sandbox *sb)
+{
+	if (sb->init.pidfd >= 0)
+		(void)sys_pidfd_send_signal(sb->init.pidfd, SIGKILL); /* it may have ended */
+	close_p(&sb->control);
+	sb->control = -EBADF;
+	return cgroup_remove_empty(sb->cg.version, sb->id);
+}
+
 static int sandbox_destroy(struct carrel_sandbox *sb, struct err *e)
 {
 	int r;
 
 	if (sb->removed)
 		return 0;
-	if (sb->init.pidfd >= 0)
-		(void)sys_pidfd_send_signal(sb->init.pidfd, SIGKILL); /* it may have ended */
-	close_p(&sb->control);
-	sb->control = -EBADF;
-	/* Its end takes the kernel half a millisecond of unmounting. Meanwhile the groups go, if nothing is left in them. */
-	ignored(cgroup_remove_empty(sb->cg.version, sb->id));
+	ignored(begin_end(sb)); /* what is left of the groups is removed below */
 	wait_init(sb);
 	r = cgroup_destroy(&sb->cg, e);
+	if (r == 0)
+		r = storage_remove(sb, e);
 	if (r == 0)
 		r = remove_dir(sb, e);
 	if (r < 0)
@@ -443,6 +493,15 @@ static int sandbox_destroy(struct carrel_sandbox *sb, struct err *e)
 	slot_release(&sb->slot);
 	undertaker_end(sb);
 	sb->removed = 1;
+	return 0;
+}
+
+int carrel_leave(struct carrel_sandbox *sandbox, struct carrel_error *e)
+{
+	if (sandbox->removed || sandbox->stored || sandbox->dir >= 0 || begin_end(sandbox) < 0)
+		return carrel_destroy(sandbox, e);
+	undertaker_leave(sandbox);
+	sandbox->removed = 1;
 	return 0;
 }
 

@@ -36,24 +36,29 @@ static size_t distance(const char *a, const char *b)
 	return row[n];
 }
 
-int setting_apply(const struct setting *table, size_t rows, void *object, const char *key, const char *value, struct err *e)
+/* The key that @key most looks like. */
+static const char *nearest(const struct setting *table, size_t rows, const char *key)
 {
 	size_t best = 0, best_distance = SIZE_MAX;
-	int r;
 
 	for (size_t i = 0; i < rows; i++) {
-		size_t d;
+		size_t d = strlen(key) <= KEY_MAX ? distance(key, table[i].key) : KEY_MAX;
 
-		if (str_eq(table[i].key, key))
-			return table[i].set(object, value, e);
-		d = strlen(key) <= KEY_MAX ? distance(key, table[i].key) : KEY_MAX;
 		if (d < best_distance) {
 			best = i;
 			best_distance = d;
 		}
 	}
-	r = err_set(e, ERR_INVALID, "set '%.64s': no such setting", key);
-	return err_hint(e, r, "the nearest is '%s'", table[best].key);
+	return table[best].key;
+}
+
+int setting_apply(const struct setting *table, size_t rows, void *object, const char *key, const char *value, struct err *e)
+{
+	for (size_t i = 0; i < rows; i++)
+		if (str_eq(table[i].key, key))
+			return table[i].set(object, value, e);
+	return err_hint(e, err_set(e, ERR_INVALID, "set '%.64s': no such setting", key), "the nearest is '%s'",
+			nearest(table, rows, key));
 }
 
 int setting_flag(const char *key, const char *value, unsigned *ret, struct err *e)

@@ -314,7 +314,8 @@ static int set_count(const char *key, const char *value, uint64_t max, uint64_t 
 	uint64_t v;
 
 	if (str_to_u64(value, &v) < 0 || v == 0 || v > max)
-		return err_set(e, ERR_INVALID, "set %s to '%.64s': not a number from 1 to %" PRIu64, key, value, max);
+		return err_hint(e, err_set(e, ERR_INVALID, "set %s to '%.64s': not a number", key, value),
+				"write a number from 1 to %" PRIu64, max);
 	*ret = v;
 	return 0;
 }
@@ -349,8 +350,12 @@ static int set_storage(void *object, const char *value, struct err *e)
 	unsigned word;
 	int r;
 
-	if ((v = str_starts(value, "size=")))
-		return setting_size("storage size", v, MIB(1), &spec->storage_bytes, e);
+	if ((v = str_starts(value, "size="))) {
+		r = setting_size("storage size", v, MIB(1), &spec->storage_bytes, e);
+		if (r == 0)
+			spec->explicit_mask |= EXPLICIT_STORAGE;
+		return r;
+	}
 	if ((v = str_starts(value, "inodes=")))
 		return set_count("storage inodes", v, UINT32_MAX, &spec->storage_inodes, e);
 	if ((v = str_starts(value, "backing="))) {

@@ -21,6 +21,7 @@ enum spec_explicit {
 	EXPLICIT_MEMORY = 1 << 0,
 	EXPLICIT_PIDS = 1 << 1,
 	EXPLICIT_CPUS = 1 << 2,
+	EXPLICIT_STORAGE = 1 << 3, /* the size: see storage.c */
 };
 
 /** struct spec_mount - A volume or memory file system, not yet looked at */

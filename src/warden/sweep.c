@@ -7,10 +7,10 @@
  *
  * Two traps. First, between the death of an owner and the end of its undertaker a sandbox is dead and still being removed: a finding counts
  * only if it is there again after SWEEP_WAIT_MS. Second, another run directory has another table of slots while the cgroups are those of the
- * machine: the tables that live inits hold open are asked, too. Where one of those cannot be opened, every id counts as alive: in doubt
+ * machine: the tables that any process holds open are asked, too. Where one of those cannot be opened, every id counts as alive: in doubt
  * nothing is removed.
  *
- * Order of a removal: processes, groups, directory. Each step finds what is there, so a sweep that is interrupted can be repeated. */
+ * Order of a removal: processes, groups, layer, directory. Each step finds what is there, so a sweep that is interrupted can be repeated. */
 #include "warden/sweep.h"
 
 #include <dirent.h>
@@ -29,6 +29,7 @@
 #include "layers/scratch.h"
 #include "layers/store.h"
 #include "layers/tree.h"
+#include "layers/upper.h"
 #include "warden/procfs.h"
 #include "warden/slot.h"
 
@@ -40,7 +41,7 @@
 
 static const char *const kind_names[] = {
 	[ORPHAN_PROCESS] = "orphan process", [ORPHAN_CGROUP] = "orphan cgroup",	 [ORPHAN_DIRECTORY] = "orphan run directory",
-	[ORPHAN_LOOP] = "orphan loop device", [ORPHAN_SCRATCH] = "orphan scratch",
+	[ORPHAN_LAYER] = "orphan writable layer", [ORPHAN_LOOP] = "orphan loop device", [ORPHAN_SCRATCH] = "orphan scratch",
 };
 _Static_assert(ARRAY_SIZE(kind_names) == ORPHAN_NUM, "kind_names[] misses a kind");
 
@@ -127,10 +128,8 @@ static int find_table(struct look *w, int proc)
 static bool is_init(int proc)
 {
 	char exe[64];
-	ssize_t n = readlinkat(proc, "exe", exe, sizeof(exe) - 1);
 
-	exe[n > 0 ? n : 0] = '\0';
-	return str_starts(exe, "/memfd:carrel-init") != NULL;
+	return procfs_link(proc, "exe", exe, sizeof(exe)) == 0 && str_starts(exe, "/memfd:carrel-init");
 }
 
 /* --- What is there ---------------------------------------------------------------------------------------------------------- */
@@ -165,7 +164,7 @@ static int look_at_process(pid_t pid, int dir, void *data)
 	struct look *w = data;
 	char name[16];
 
-	if (!is_init(dir) || find_table(w, dir) != 0)
+	if (find_table(w, dir) != 0 || !is_init(dir))
 		return 0;
 	(void)snprintf(name, sizeof(name), "%d", (int)pid);
 	add(w, ORPHAN_PROCESS, name, "process %s is an init without a slot", name);
@@ -253,46 +252,32 @@ static void look_at_store(struct look *w)
 	look_at_dir(w, images, take_image_entry);
 }
 
-/* True if a word of @path is the id of a live sandbox. */
-static bool names_live(const struct look *w, const char *path)
+static int look_at_layer(const char *id, void *data)
 {
-	for (const char *at = path; *at; at += *at != '\0') {
-		size_t len = strcspn(at, "/.-");
-		char word[SLOT_ID_SIZE + 1];
+	struct look *w = data;
 
-		(void)snprintf(word, sizeof(word), "%.*s", (int)MIN(len, sizeof(word) - 1), at);
-		if (len == SLOT_ID_SIZE && life_of(w, word) == SLOT_ALIVE)
-			return true;
-		at += len;
-	}
-	return false;
+	if (life_of(w, id) == SLOT_DEAD)
+		add(w, ORPHAN_LAYER, id, "writable layer of %s in the store", id);
+	return 0;
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-	const char *rest = str_starts(path, dir);
-
-	return rest && *rest == '/';
-}
-
+/* Devices of ours are named by their sandbox. They end with their last user, so one that is left has a user that is. */
 static void take_block(struct look *w, int dir, const struct dirent *entry)
 {
-	char file[64], backing[STORE_PATH_MAX], store[STORE_PATH_MAX] = "", run[STORE_PATH_MAX] = "";
+	auto_close int fd = -EBADF;
+	struct loop_info64 info;
+	char path[32];
 
+	(void)dir;
 	if (!str_starts(entry->d_name, "loop"))
 		return;
-	(void)snprintf(file, sizeof(file), "%.32s/loop/backing_file", entry->d_name);
-	if (fd_read_file_at(dir, file, backing, sizeof(backing)) < 0)
-		return; /* nothing is attached to it */
-	backing[strcspn(backing, "\n")] = '\0';
-	if (store_path(store, sizeof(store), NULL) < 0)
-		store[0] = '\0';
-	if (rundir_path(run, sizeof(run), NULL) < 0)
-		run[0] = '\0';
-	if ((!store[0] || !is_below(backing, store)) && (!run[0] || !is_below(backing, run)))
-		return;
-	if (!names_live(w, backing))
-		add(w, ORPHAN_LOOP, entry->d_name, "/dev/%.32s on '%.80s'", entry->d_name, backing);
+	(void)snprintf(path, sizeof(path), "/dev/%.20s", entry->d_name);
+	fd = sys_openat(AT_FDCWD, path, O_RDONLY, 0);
+	if (fd < 0 || sys_ioctl(fd, LOOP_GET_STATUS64, (long)(uintptr_t)&info) < 0)
+		return; /* nothing is attached to it, or it is not ours to see */
+	info.lo_file_name[LO_NAME_SIZE - 1] = '\0';
+	if (life_of(w, (const char *)info.lo_file_name) == SLOT_DEAD)
+		add(w, ORPHAN_LOOP, entry->d_name, "%s of %s", path, (const char *)info.lo_file_name);
 }
 
 static int look_once(int rundir, int store, struct orphans *ret)
@@ -306,6 +291,8 @@ static int look_once(int rundir, int store, struct orphans *ret)
 		ignored(cgroup_list(look_at_group, &w)); /* the visitor stops nothing; a hierarchy that is not there has no group */
 	look_at_dir(&w, rundir, take_run_entry);
 	look_at_store(&w);
+	if (store >= 0)
+		ignored(upper_list(store, look_at_layer, &w, NULL)); /* the visitor stops nothing; what cannot be listed cannot be swept */
 	look_at_dir(&w, block, take_block);
 	for (size_t i = 0; i < w.num_tables; i++)
 		(void)close(w.tables[i]);
@@ -353,7 +340,7 @@ int sweep_find(int rundir, int store, struct orphans *ret, struct err *e)
 
 /* --- Removal ---------------------------------------------------------------------------------------------------------------- */
 
-int sweep_sandbox(int rundir, const char *id, struct err *e)
+int sweep_sandbox(int rundir, int store, const char *id, struct err *e)
 {
 	enum slot_life life = slot_find(rundir, id);
 	int r;
@@ -365,6 +352,9 @@ int sweep_sandbox(int rundir, const char *id, struct err *e)
 	r = cgroup_remove(cgroup_detect(), id);
 	if (r < 0)
 		return err_sys(e, r, "remove the groups of sandbox '%s'", id);
+	r = store < 0 ? 0 : upper_remove(store, id, e);
+	if (r < 0)
+		return err_wrap(e, r, "remove the writable layer of sandbox '%s'", id);
 	r = tree_remove_at(rundir, id, e);
 	return r < 0 ? err_wrap(e, r, "remove the run directory of sandbox '%s'", id) : 0;
 }
@@ -424,7 +414,8 @@ int sweep_orphan(int rundir, int store, const struct orphan *orphan, struct err 
 		return sweep_process(orphan->name, e);
 	case ORPHAN_CGROUP:
 	case ORPHAN_DIRECTORY:
-		return sweep_sandbox(rundir, orphan->name, e);
+	case ORPHAN_LAYER:
+		return sweep_sandbox(rundir, store, orphan->name, e);
 	case ORPHAN_LOOP:
 		return sweep_loop(orphan->name, e);
 	case ORPHAN_SCRATCH:

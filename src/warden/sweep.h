@@ -11,6 +11,7 @@ enum orphan_kind {
 	ORPHAN_PROCESS, /* an init that holds no slot */
 	ORPHAN_CGROUP,
 	ORPHAN_DIRECTORY, /* in the run directory */
+	ORPHAN_LAYER,	  /* writable layer in the store */
 	ORPHAN_LOOP,
 	ORPHAN_SCRATCH, /* half-built directory of the store */
 	ORPHAN_NUM,
@@ -22,7 +23,7 @@ enum orphan_kind {
 /**
  * struct orphan - One thing that was left
  * @kind: Kind
- * @name: An id (group, directory), a pid (process), "loop7", or a path below the store
+ * @name: An id (group, directory, layer), a pid (process), "loop7", or a path below the store
  * @text: What is known of it, for people
  */
 struct orphan {
@@ -49,20 +50,21 @@ const char *orphan_name(enum orphan_kind kind);
  * @ret:    Free it with orphans_done()
  *
  * What is being made or being removed may look dead for a moment: whatever is found is looked at again after SWEEP_WAIT_MS, and listed if it is
- * still there. A sandbox counts as alive if a slot of this run directory says so, or of one whose table a live init holds open.
+ * still there. A sandbox counts as alive if a slot of this run directory says so, or of one whose table a process holds open.
  * Return: 0; -ENOMEM
  */
 must_check int sweep_find(int rundir, int store, struct orphans *ret, struct err *e);
 void orphans_done(struct orphans *o);
 
 /**
- * sweep_sandbox() - Remove everything that a dead sandbox left: processes in its groups, groups, run directory
+ * sweep_sandbox() - Remove everything that a dead sandbox left: processes in its groups, groups, writable layer, run directory
  * @rundir: From rundir_open()
+ * @store:  From store_open(), or negative if there is none
  * @id:     The sandbox
  *
  * May be repeated. Return: 0; -EBUSY if it lives, or if processes of it do not die; other negative errno
  */
-must_check int sweep_sandbox(int rundir, const char *id, struct err *e);
+must_check int sweep_sandbox(int rundir, int store, const char *id, struct err *e);
 
 /* sweep_orphan() - Remove one orphan. Return: 0, also if it is gone; negative errno */
 must_check int sweep_orphan(int rundir, int store, const struct orphan *orphan, struct err *e);

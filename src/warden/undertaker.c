@@ -21,23 +21,69 @@
 
 #include "base/sys.h"
 #include "jail/net.h"
+#include "layers/store.h"
 #include "warden/internal.h"
 
 #define STACK_SIZE KIB(32) /* cgroup_remove() holds three directory buffers, two paths and a list of processes */
 /* How long it goes on when groups stay busy: a process in an uninterruptible wait leaves only when its disk answers. */
 #define ROUNDS 60 /* of about a second each */
 
+/** enum state - How far its network namespace is */
+enum state {
+	NET_NONE,
+	NET_MADE,  /* it may be entered */
+	NET_READY, /* loopback is up: a program may use it */
+};
+
 /** struct undertaker - What both see of it; on the same mapping as its stack */
 struct undertaker {
 	pid_t pid;
 	int owner;	  /* pidfd of the owner, a number in its own table of descriptors */
 	unsigned net;	  /* 1: make a network namespace first */
-	uint32_t net_done; /* futex: 1 when that is decided */
-	int net_failed;	  /* negative errno, valid when net_done is 1 */
+	uint32_t state;	  /* enum state; a futex */
+	int failed;	  /* negative errno of the state that was not reached */
 	struct err story; /* likewise */
 	enum cgroup_version version;
 	char id[17];
+	uint32_t named;	    /* 1 when @id is whole */
+	uint32_t has_layer; /* 1 when @layer is whole: half a path must never be removed */
+	char layer[STORE_PATH_MAX + sizeof("/upper/") + 16];
 };
+
+/* A tree of a guest's making takes memory to walk, and the heap that we see belongs to a dead process that may have held its locks: so another
+ * program does it. What it leaves is found by the next sweep. */
+static void remove_layer(const char *path)
+{
+	const char *const argv[] = { "rm", "-rf", "--", path, NULL };
+	const char *const envp[] = { NULL };
+
+	(void)sys_call3(__NR_execve, "/bin/rm", argv, envp);
+}
+
+static void reach(struct undertaker *u, uint32_t state)
+{
+	__atomic_store_n(&u->state, state, __ATOMIC_RELEASE);
+	(void)sys_futex(&u->state, FUTEX_WAKE_PRIVATE, 1, NULL);
+}
+
+static int wait_until(struct undertaker *u, uint32_t state, struct err *e)
+{
+	const struct timespec second = { .tv_sec = 1 };
+	uint32_t now;
+
+	for (int i = 0; i < ROUNDS && (now = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE)) < state; i++)
+		(void)sys_futex(&u->state, FUTEX_WAIT_PRIVATE, now, &second);
+	if (__atomic_load_n(&u->state, __ATOMIC_ACQUIRE) < state)
+		return err_set(e, ERR_DEADLINE, "make a network namespace");
+	if (u->failed < 0 && e)
+		*e = u->story;
+	return u->failed;
+}
+
+static struct undertaker *undertaker_of(const struct carrel_sandbox *sb)
+{
+	return (struct undertaker *)(void *)((char *)sb->undertaker_block + STACK_SIZE);
+}
 
 static void undertaker_main(void *arg)
 {
@@ -46,9 +92,11 @@ static void undertaker_main(void *arg)
 
 	(void)sys_prctl(PR_SET_NAME, (unsigned long)(uintptr_t) "carrel-undertak", 0, 0, 0); /* for people who read ps */
 	if (u->net) {
-		u->net_failed = net_make_here(&u->story);
-		__atomic_store_n(&u->net_done, 1, __ATOMIC_RELEASE);
-		(void)sys_futex(&u->net_done, FUTEX_WAKE_PRIVATE, 1, NULL);
+		u->failed = net_make_here(&u->story);
+		reach(u, NET_MADE);
+		if (u->failed == 0)
+			u->failed = net_furnish(&u->story);
+		reach(u, NET_READY);
 	}
 	(void)sys_call0(__NR_setsid); /* not to be hit by what is meant for the owner's group */
 	/* It must hold nothing of the owner's: a pipe that it kept open would never end for who reads it. */
@@ -57,8 +105,11 @@ static void undertaker_main(void *arg)
 	(void)sys_close_range(1, ~0u, 0);
 	while (sys_call4(__NR_ppoll, &fd, 1, 0, 0) != 1)
 		;
-	for (int i = 0; i < ROUNDS && cgroup_remove(u->version, u->id) < 0; i++)
+	/* Without a whole name nothing was made yet. */
+	for (int i = 0; i < ROUNDS && __atomic_load_n(&u->named, __ATOMIC_ACQUIRE) && cgroup_remove(u->version, u->id) < 0; i++)
 		;
+	if (__atomic_load_n(&u->has_layer, __ATOMIC_ACQUIRE))
+		remove_layer(u->layer);
 	sys_exit(0);
 }
 
@@ -76,7 +127,6 @@ int undertaker_start(struct carrel_sandbox *sb, unsigned net, struct err *e)
 	u = (struct undertaker *)(void *)(block + STACK_SIZE);
 	u->net = net;
 	u->version = cgroup_detect();
-	memcpy(u->id, sb->id, sizeof(u->id));
 	u->owner = (int)sys_call2(__NR_pidfd_open, getpid(), 0);
 	args.pidfd = (uint64_t)(uintptr_t)&sb->undertaker;
 	args.stack = (uint64_t)(uintptr_t)block;
@@ -93,26 +143,49 @@ int undertaker_start(struct carrel_sandbox *sb, unsigned net, struct err *e)
 	return 0;
 }
 
-int undertaker_netns(void *sandbox, struct err *e)
+void undertaker_layer(struct carrel_sandbox *sb, const char *store)
 {
-	struct carrel_sandbox *sb = sandbox;
-	struct undertaker *u = (struct undertaker *)(void *)((char *)sb->undertaker_block + STACK_SIZE);
-	const struct timespec second = { .tv_sec = 1 };
-	char path[40];
-	int fd;
+	struct undertaker *u = undertaker_of(sb);
 
-	for (int i = 0; i < ROUNDS && !__atomic_load_n(&u->net_done, __ATOMIC_ACQUIRE); i++)
-		(void)sys_futex(&u->net_done, FUTEX_WAIT_PRIVATE, 0, &second);
-	if (!__atomic_load_n(&u->net_done, __ATOMIC_ACQUIRE))
-		return err_set(e, ERR_DEADLINE, "make a network namespace");
-	if (u->net_failed < 0) {
-		if (e)
-			*e = u->story;
-		return u->net_failed;
-	}
+	if (!sb->undertaker_block)
+		return;
+	(void)snprintf(u->layer, sizeof(u->layer), "%s/upper/%s", store, sb->id);
+	__atomic_store_n(&u->has_layer, 1, __ATOMIC_RELEASE);
+}
+
+void undertaker_names(struct carrel_sandbox *sb)
+{
+	struct undertaker *u = undertaker_of(sb);
+
+	if (!sb->undertaker_block)
+		return;
+	memcpy(u->id, sb->id, sizeof(u->id));
+	__atomic_store_n(&u->named, 1, __ATOMIC_RELEASE);
+}
+
+int undertaker_netns(struct carrel_sandbox *sb, struct err *e)
+{
+	struct undertaker *u = undertaker_of(sb);
+	char path[40];
+	int fd, r;
+
+	r = wait_until(u, NET_MADE, e);
+	if (r < 0)
+		return r;
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)u->pid);
 	fd = sys_openat(AT_FDCWD, path, O_RDONLY, 0);
 	return fd < 0 ? err_sys(e, fd, "open the new network namespace") : fd;
+}
+
+int undertaker_net_ready(struct carrel_sandbox *sb, struct err *e)
+{
+	return wait_until(undertaker_of(sb), NET_READY, e);
+}
+
+void undertaker_leave(struct carrel_sandbox *sb)
+{
+	if (sb->undertaker >= 0)
+		(void)sys_pidfd_send_signal(sb->undertaker, SIGKILL); /* our exit reaps it */
 }
 
 void undertaker_end(struct carrel_sandbox *sb)

@@ -123,16 +123,32 @@ static int packet_open(struct msg_packet *p, size_t len)
 	return 0;
 }
 
+/* Bytes of the packet that is next; 0 at the end. Return: negative errno. */
+static ssize_t packet_length(int sock, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(sock, NULL, 0, flags | MSG_PEEK | MSG_TRUNC);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET)); /* see msg_recv() */
+	return n < 0 ? -errno : n;
+}
+
 int msg_recv(int sock, int flags, struct msg_packet *ret)
 {
 	auto_(msg_packet_done) struct msg_packet p = { 0 };
 	union control control = { 0 };
-	struct iovec iov = { .iov_len = MSG_HEADER_SIZE + MSG_INLINE_MAX };
+	struct iovec iov;
 	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control };
 	ssize_t n;
 	int r;
 
 	*ret = (struct msg_packet){ 0 };
+	n = packet_length(sock, flags);
+	if (n < 0)
+		return (int)n;
+	/* No more than that: memory for the largest packet would be mapped and unmapped each time. */
+	iov.iov_len = MIN((size_t)n + 1, MSG_HEADER_SIZE + MSG_INLINE_MAX);
 	iov.iov_base = p.storage = malloc(iov.iov_len);
 	if (!p.storage)
 		return -ENOMEM;

@@ -84,10 +84,10 @@ TEST(what_cannot_be_started_says_why_and_leaves_its_number_free)
 		{ "./noshebang", "@", "", ERR_NOT_EXECUTABLE, "format" },
 		{ "./badshebang", "@", "", ERR_NOT_EXECUTABLE, "'/no/interpreter'" },
 		{ "", "/", "", ERR_NOT_FOUND, "empty" },
-		{ "/bin/true", "/no/such/dir", "", ERR_NOT_FOUND, "start in directory '/no/such/dir'" },
+		{ "/bin/true", "/no/such/dir", "", ERR_INVALID, "start in directory '/no/such/dir'" },
 		{ "/bin/true", "/etc/passwd", "", ERR_INVALID, "not a directory" },
-		{ "/bin/true", "/", "nobody-at-all", ERR_NOT_FOUND, "'nobody-at-all'" },
-		{ "/bin/true", "/", "root:no-group", ERR_NOT_FOUND, "'no-group'" },
+		{ "/bin/true", "/", "nobody-at-all", ERR_INVALID, "'nobody-at-all'" },
+		{ "/bin/true", "/", "root:no-group", ERR_INVALID, "'no-group'" },
 		{ "/bin/true", "/", ":5", ERR_INVALID, "empty" },
 		{ "/bin/true", "/", "4000000000", ERR_INVALID, "does not have these ids" },
 	};
