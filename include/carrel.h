@@ -80,6 +80,8 @@ struct carrel_error {
  *  hostname        RFC 1123 label(s), 1-64 bytes  the id        host name inside
  *  volume          SRC:DST[:ro|rw]                none          bind mount of a directory or file; repeatable; ro unless rw
  *  mount           type=bind|tmpfs,src=,dst=,...  none          the same in docker's long form; repeatable
+ *  volume-uid      0-65535                        0             uid inside to which the files of volumes belong: theirs are the
+ *                                                               files of the volume's owner outside, nobody else's can be written
  *  tmpfs           DST[:size=SIZE,mode=OCTAL]     none          empty memory file system; repeatable
  *  memory          SIZE, at least 4m              512m          memory of all processes and of the memory file systems
  *  cpus            decimal, at least 0.01         unlimited     CPUs' worth of time per 100 ms

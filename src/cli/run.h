@@ -22,6 +22,7 @@ enum run_option {
 	RUN_ENV_FILE,
 	RUN_IMAGE,
 	RUN_OUTPUT_LIMIT,
+	RUN_USER,
 	RUN_ROOTFS,
 };
 

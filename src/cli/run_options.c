@@ -56,7 +56,7 @@ const struct option run_options[] = {
 	{ "workdir", OF_COMMAND, .letter = 'w', .arg = "DIR", COMMAND("workdir"), .help = "where it starts (default: the user's home)" },
 	{ "env", OF_COMMAND, .letter = 'e', REPEAT, .arg = "NAME[=VALUE]", CLI(RUN_ENV), .help = "set a variable, or pass on one of yours" },
 	{ "env-file", OF_COMMAND, REPEAT, .arg = "FILE", CLI(RUN_ENV_FILE), .help = "set variables from the lines of a file" },
-	{ "user", OF_COMMAND, .letter = 'u', .arg = "USER[:GROUP]", COMMAND("user"), .help = "name or number inside (default: root)" },
+	{ "user", OF_COMMAND, .letter = 'u', .arg = "USER[:GROUP]", CLI(RUN_USER), .help = "name or number inside (default: root)" },
 	{ "interactive", OF_COMMAND, .letter = 'i', CLI(RUN_INTERACTIVE), .help = "pass stdin on (default: it is /dev/null)" },
 	{ "tty", OF_COMMAND, .letter = 't', CLI(RUN_TTY), .help = "give it a terminal; with -i, yours controls it" },
 
@@ -122,6 +122,21 @@ static int set_rootfs(struct run *run, const char *dir, struct carrel_error *e)
 	return carrel_spec_set(run->spec, "image", path.p, e);
 }
 
+/* Volumes belong to the user that the command runs as, if it is named by number; a name means nothing before there is a sandbox. */
+static int set_user(struct run *run, const char *user, struct carrel_error *e)
+{
+	char number[16];
+	size_t n = strspn(user, "0123456789");
+	int r = 0;
+
+	if (n > 0 && n < sizeof(number) && (user[n] == '\0' || user[n] == ':')) {
+		memcpy(number, user, n);
+		number[n] = '\0';
+		r = carrel_spec_set(run->spec, "volume-uid", number, e);
+	}
+	return r < 0 ? r : carrel_command_set(run->command, "user", user, e);
+}
+
 static int take_cli(struct run *run, const struct option_use *use, enum run_phase phase, struct carrel_error *e)
 {
 	if (use->option->id == RUN_ENV_FILE)
@@ -137,6 +152,8 @@ static int take_cli(struct run *run, const struct option_use *use, enum run_phas
 	case RUN_OUTPUT_LIMIT:
 		run->output_limit = use->value;
 		return carrel_command_set(run->command, "output-limit", use->value, e);
+	case RUN_USER:
+		return set_user(run, use->value, e);
 	case RUN_ROOTFS:
 		return set_rootfs(run, use->value, e);
 	default:

@@ -57,7 +57,6 @@ int error_status(int code)
 	case CARREL_ERROR_NOT_FOUND:
 		return STATUS_NOT_FOUND;
 	case CARREL_ERROR_NOT_EXECUTABLE:
-	case CARREL_ERROR_DENIED:
 		return STATUS_NOT_EXECUTABLE;
 	default:
 		return STATUS_CARREL_FAILED;

@@ -2,8 +2,7 @@
 /* net.c - A network namespace that holds a loopback interface and nothing else
  *
  * Theory of operation. Making a network namespace is the dearest step of a start (300 us of 600 for all seven), so another task makes it
- * while the caller does the rest, and the caller only enters it for the duration of a clone. Namespaces of a thread are the thread's
- * own: a program with other threads does not notice. A veth was rejected: deleting one takes 15 ms, and every packet that leaves is one more thing to
+ * while the caller does the rest, and clones the sandbox into it. A veth was rejected: deleting one takes 15 ms, and every packet that leaves is one more thing to
  * filter. What a sandbox may reach beyond loopback goes through egress, connection by connection. */
 #include "jail/net.h"
 
@@ -28,32 +27,6 @@ int net_lo_up(struct err *e)
 	r = (int)sys_call3(__NR_ioctl, s, SIOCSIFFLAGS, &req);
 	(void)sys_close(s);
 	return r < 0 ? err_sys(e, r, "bring up the loopback interface") : 0;
-}
-
-void net_return(int old)
-{
-	if (old < 0)
-		return;
-	/* A thread that stays in the sandbox's network would be a hole nobody sees: better no thread. */
-	if (sys_setns(old, CLONE_NEWNET) < 0)
-		abort();
-	(void)sys_close(old);
-}
-
-int net_enter(int netns, int *ret_old, struct err *e)
-{
-	int old, r;
-
-	old = sys_openat(AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY, 0);
-	if (old < 0)
-		return err_sys(e, old, "open the current network namespace");
-	r = sys_setns(netns, CLONE_NEWNET);
-	if (r < 0) {
-		(void)sys_close(old);
-		return err_sys(e, r, "enter a network namespace");
-	}
-	*ret_old = old;
-	return 0;
 }
 
 int net_make_here(struct err *e)

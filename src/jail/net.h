@@ -7,7 +7,7 @@
 /**
  * net_make_here() - Put the calling task into a new network namespace
  *
- * For a task of its own (the undertaker), which keeps the namespace alive until a sandbox is in it. Made by root before the sandbox's user
+ * For a task of its own, which then clones the sandbox into it (the undertaker). Made by root before the sandbox's user
  * namespace exists, so it belongs to the host: the sandbox's root cannot change its routes, filters or interface, whatever its
  * capabilities.
  * Return: 0; negative errno
@@ -22,19 +22,6 @@ must_check int net_make_here(struct err *e);
  * Syscalls: socket ioctl openat write close
  */
 must_check int net_furnish(struct err *e);
-
-/**
- * net_enter() - Put the calling thread into a network namespace
- * @netns:   Descriptor of the namespace
- * @ret_old: Descriptor of the one that the thread was in
- *
- * Return: 0; negative errno, the thread is where it was
- * Syscalls: openat setns
- */
-must_check int net_enter(int netns, int *ret_old, struct err *e);
-
-/* net_return() - Put the calling thread back. Consumes @old; nothing happens if it is negative. */
-void net_return(int old);
 
 /* net_lo_up() - Bring up `lo` of the current namespace (rootless: in the child, which owns its namespace). */
 must_check int net_lo_up(struct err *e);

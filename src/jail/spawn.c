@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spawn.c - Make a sandbox: namespaces, root, privileges, and its init in it
  *
- * Theory of operation. Two tasks share one memory and one descriptor table (clone3 with CLONE_VM | CLONE_FILES), and take turns:
+ * Theory of operation. Three tasks share one memory and one descriptor table (clone3 with CLONE_VM | CLONE_FILES): the caller ("parent" below),
+ * a helper of its own that makes the network namespace and clones the child, so that the caller's wait() never meets our init (see
+ * warden/undertaker.c), and the child. Parent and child take turns:
  *
  *   parent                                    child (all new namespaces)
  *   begin the root's mounts (root_begin)
- *   enter the new network namespace
- *   clone3 ---------------------------------> waits
- *   leave it, write the id maps
+ *   what the caller still has to do (before)
+ *   clone3, by the helper ------------------> waits
+ *   write the id maps
  *   TURN_MAPPED ----------------------------> become root inside, make /proc and the like (root_prepare)
  *   build the root's mounts (root_build)      waits
  *   TURN_BUILT -----------------------------> enter the root (root_enter), drop capabilities,
@@ -23,7 +25,7 @@
 #include "jail/spawn.h"
 
 #include <linux/futex.h>
-#include <linux/wait.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -52,7 +54,7 @@ enum turn {
 struct spawn {
 	const struct jail_plan *plan;
 	struct root root;
-	int exe, control;
+	int exe, control, parent;
 	uint32_t turn; /* enum turn; atomic */
 	uint32_t tid;	       /* cleared by the kernel when the child has left our memory */
 	int failed;	       /* negative errno of the child, valid once tid is 0 */
@@ -102,7 +104,22 @@ static int become_root(struct err *e)
 	return r < 0 ? err_sys(e, r, "become root of the new user namespace") : 0;
 }
 
-/* A parent that was killed before PDEATHSIG was set never gets there: the wait has an end. */
+/*
+ * Until init watches its control socket, the end of the task that made us must be ours. The signal is lost if that task is gone before it is
+ * asked for, and getppid() is 0 in a new pid namespace: so look at its pidfd afterwards.
+ */
+static int die_with_parent(const struct spawn *s)
+{
+	const struct timespec at_once = { 0, 0 };
+	struct pollfd fd = { .fd = s->parent, .events = POLLIN };
+	int r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+
+	if (sys_call4(__NR_ppoll, &fd, 1, &at_once, NULL) == 1)
+		sys_exit(1);
+	return r;
+}
+
+/* Each wait has an end, also if the parent is stopped for good. */
 static void wait_for_turn(struct spawn *s, uint32_t turn)
 {
 	const struct timespec deadline = { .tv_sec = TURN_DEADLINE_S };
@@ -123,9 +140,8 @@ static int child_setup(struct spawn *s)
 	wait_for_turn(s, TURN_MAPPED);
 	(void)sys_call1(__NR_umask, 022); /* this task's own; whatever the caller's was, targets inside get usual modes */
 	r = become_root(s->e);
-	/* Changing ids cleared it. It ends with execve(): from then on init watches its control socket. */
 	if (r == 0)
-		r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		r = die_with_parent(s); /* changing ids cleared it */
 	if (r == 0 && !jail_without(plan, PART_UTSNS))
 		r = sys_sethostname(plan->hostname, strlen(plan->hostname));
 	if (r < 0)
@@ -154,8 +170,9 @@ static void child_main(void *arg)
 	uint64_t none = 0;
 	int exe, r;
 
-	(void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* cannot fail for a signal that exists */
-	r = child_setup(s);
+	r = die_with_parent(s);
+	if (r == 0)
+		r = child_setup(s);
 	if (r == 0) {
 		r = arrange_descriptors(s, &exe);
 		if (r < 0)
@@ -163,6 +180,7 @@ static void child_main(void *arg)
 	}
 	if (r == 0) {
 		(void)sys_rt_sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with a valid pointer */
+		(void)sys_prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);	     /* likewise; it would survive execve() */
 		r = sys_execveat(exe, "", (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)envp, AT_EMPTY_PATH);
 		(void)err_sys(s->e, r, "execute init");
 	}
@@ -206,14 +224,14 @@ static uint64_t namespaces(const struct jail_plan *plan)
 	return flags | CLONE_NEWNS;
 }
 
-static pid_t clone_child(struct spawn *s, const struct cgroup *cg, void *stack, int *ret_pidfd)
+static pid_t clone_child(struct spawn *s, const struct cgroup *cg, const struct jail_hooks *hooks, void *stack, int *ret_pidfd)
 {
 	struct clone_args args = {
 		.flags = namespaces(s->plan) | CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_CLEAR_SIGHAND |
 			 CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.child_tid = (uint64_t)(uintptr_t)&s->tid,
-		/* No exit signal: a caller that reaps every child of its own (wait()) does not see ours. */
+		.exit_signal = SIGCHLD, /* whatever is said here: execve() makes it so */
 		.stack = (uint64_t)(uintptr_t)stack,
 		.stack_size = CHILD_STACK_SIZE,
 	};
@@ -223,7 +241,7 @@ static pid_t clone_child(struct spawn *s, const struct cgroup *cg, void *stack, 
 		args.cgroup = (uint64_t)cg->init;
 	}
 	s->tid = UINT32_MAX; /* until the child has written its own */
-	return (pid_t)sys_clone3_call(&args, child_main, s);
+	return (pid_t)hooks->clone(hooks->data, &args, child_main, s);
 }
 
 /* The parent's part beside the child. */
@@ -249,33 +267,22 @@ static int parent_setup(struct spawn *s, pid_t pid, struct err *e)
 	return root_build(plan, userns, &s->root, e);
 }
 
-/* Consumes @netns, which may be a negative errno. */
-static int enter_netns(int netns, int *ret_old, struct err *e)
-{
-	int r = netns < 0 ? netns : net_enter(netns, ret_old, e);
-
-	close_p(&netns);
-	return r;
-}
-
 static int run_both(struct spawn *s, const struct cgroup *cg, const struct jail_hooks *hooks, void *stack,
 		    struct jail_init *ret, struct err *e)
 {
-	int old_net = -EBADF, r = 0;
+	int r = s->plan->flags & JAIL_ROOTLESS ? 0 : root_begin(s->plan, &s->root, e);
 
-	if (!(s->plan->flags & JAIL_ROOTLESS))
-		r = root_begin(s->plan, &s->root, e);
-	if (r == 0 && hooks->netns)
-		r = enter_netns(hooks->netns(hooks->data, e), &old_net, e);
+	if (r == 0)
+		r = hooks->before(hooks->data, e);
 	if (r < 0)
 		return r;
-	ret->pid = clone_child(s, cg, stack, &ret->pidfd);
-	net_return(old_net);
+	s->parent = hooks->parent(hooks->data);
+	ret->pid = clone_child(s, cg, hooks, stack, &ret->pidfd);
 	if (ret->pid < 0)
 		return err_sys(e, ret->pid, "make the namespaces of a sandbox");
 	r = parent_setup(s, ret->pid, e);
 	pass_turn(s, r < 0 ? TURN_NEVER : TURN_BUILT);
-	if (r == 0 && hooks->meanwhile)
+	if (r == 0)
 		r = hooks->meanwhile(hooks->data, e);
 	wait_for_child(s);
 	if (r == 0 && s->failed < 0) {
@@ -317,10 +324,12 @@ int jail_spawn(const struct jail_plan *plan, const struct cgroup *cg, const stru
 
 void jail_kill(struct jail_init *init)
 {
+	struct pollfd fd = { .fd = init->pidfd, .events = POLLIN };
+
 	if (init->pidfd < 0)
 		return;
 	(void)sys_pidfd_send_signal(init->pidfd, SIGKILL); /* it may have ended */
-	(void)sys_call5(__NR_waitid, P_PIDFD, init->pidfd, 0, WEXITED | __WALL, 0); /* or not be our child */
+	(void)poll(&fd, 1, JAIL_KILL_MS);		   /* its parent reaps it */
 	(void)sys_close(init->pidfd);
 	init->pidfd = -EBADF;
 	init->pid = -1;

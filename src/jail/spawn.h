@@ -2,6 +2,8 @@
 /* spawn.h - Make a sandbox: namespaces, root, privileges, and its init in it */
 #pragma once
 
+#include <linux/sched.h>
+
 #include "jail/cgroup.h"
 #include "jail/plan.h"
 
@@ -12,14 +14,18 @@ struct jail_init {
 };
 
 /**
- * struct jail_hooks - What the caller does while a sandbox is being made
- * @netns:     Called when its network namespace is needed, so that it can be made meanwhile: returns a descriptor that is closed
- *             here, or a negative errno. NULL for the caller's own namespace (rootless: for one of its own)
- * @meanwhile: Called when only the child is at work; a failure ends it. May be NULL
- * @data:      For both
+ * struct jail_hooks - The caller's parts of a start
+ * @before:    Called right before the clone
+ * @clone:     sys_clone3_call() in the task that shall be init's parent, which shares memory and descriptors with the caller. It is
+ *             the one whose network namespace the sandbox gets (rootless: makes one of its own)
+ * @parent:    Descriptor that polls readable when that task has ended (a pidfd)
+ * @meanwhile: Called when only the child is at work; a failure ends it
+ * @data:      For all
  */
 struct jail_hooks {
-	int (*netns)(void *data, struct err *e);
+	int (*before)(void *data, struct err *e);
+	long (*clone)(void *data, struct clone_args *args, void (*fn)(void *), void *arg);
+	int (*parent)(void *data);
 	int (*meanwhile)(void *data, struct err *e);
 	void *data;
 };
@@ -27,7 +33,7 @@ struct jail_hooks {
 /**
  * jail_spawn() - Execute a plan
  * @plan:    What to make
- * @cg:      Its groups, of which v2's must exist by now
+ * @cg:      Its groups, which may be made by @hooks->before
  * @hooks:   See above
  * @exe:     Descriptor of the init to execute
  * @control: Init's end of the control socket; becomes descriptor 3 of init
@@ -41,5 +47,6 @@ struct jail_hooks {
 must_check int jail_spawn(const struct jail_plan *plan, const struct cgroup *cg, const struct jail_hooks *hooks, int exe,
 			  int control, struct jail_init *ret, struct err *e);
 
-/* jail_kill() - SIGKILL to an init, and wait for its end; the kernel ends everything else in its pid namespace before it. */
+/* jail_kill() - SIGKILL to an init, and wait for its end, at most JAIL_KILL_MS; the kernel ends all else in its pid namespace before it. */
 void jail_kill(struct jail_init *init);
+#define JAIL_KILL_MS 10000 /* a process in uninterruptible sleep holds it up until its device answers */

@@ -2,7 +2,7 @@
 /* quota.c - Limits of bytes and inodes on a directory tree, by project quota of ext4 and xfs
  *
  * Theory of operation. Runs in the warden, as root of the host. A directory is given a project id and the flag that what is made below it has
- * the same (FS_XFLAG_PROJINHERIT); the file system counts blocks and inodes of each id and refuses to pass a hard limit with EDQUOT. What
+ * the same (FS_XFLAG_PROJINHERIT); the file system counts blocks and inodes of each id and refuses to pass a hard limit, ext4 with EDQUOT, xfs with ENOSPC. What
  * runs inside cannot leave: changing either needs the host's user namespace, and a rename or link across projects is EXDEV. Overlayfs
  * writes without CAP_SYS_RESOURCE (ovl_fill_super() lowers it), so that the exemption of root does not reach inside.
  *

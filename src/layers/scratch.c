@@ -40,19 +40,12 @@ int dir_make_open(int parent, const char *name, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
-/* scratch_try() - One attempt. Return: descriptor; -EAGAIN if the name was taken or taken away; negative errno */
-static int scratch_try(int parent, char *name, size_t size)
+/* Open the directory that was just made, and lock it. Return: as scratch_try() */
+static int scratch_lock(int parent, const char *name)
 {
-	auto_close int fd = -EBADF;
+	auto_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
-	uint64_t id;
 
-	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
-		return -errno;
-	(void)snprintf(name, size, SCRATCH_PREFIX "%016llx", (unsigned long long)id);
-	if (mkdirat(parent, name, 0700) < 0)
-		return errno == EEXIST ? -EAGAIN : -errno;
-	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -EAGAIN : -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -60,6 +53,23 @@ static int scratch_try(int parent, char *name, size_t size)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	return st.st_nlink == 0 ? -EAGAIN : take_fd(fd);
+}
+
+/* scratch_try() - One attempt. Return: descriptor; -EAGAIN if the name was taken or taken away; negative errno */
+static int scratch_try(int parent, char *name, size_t size)
+{
+	uint64_t id;
+	int fd;
+
+	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+		return -errno;
+	(void)snprintf(name, size, SCRATCH_PREFIX "%016llx", (unsigned long long)id);
+	if (mkdirat(parent, name, 0700) < 0)
+		return errno == EEXIST ? -EAGAIN : -errno;
+	fd = scratch_lock(parent, name);
+	if (fd < 0 && fd != -EAGAIN) /* who took it away removes it */
+		(void)unlinkat(parent, name, AT_REMOVEDIR);
+	return fd;
 }
 
 int scratch_make(int parent, struct scratch *ret, struct err *e)

@@ -31,19 +31,12 @@ static int init_broken(struct carrel_sandbox *sb, const char *what, struct err *
 	return err_set(e, ERR_PROTOCOL, "read from sandbox '%s': malformed %s", sb->id, what);
 }
 
-static struct carrel_exec *exec_by_number(const struct carrel_sandbox *sb, uint64_t number)
-{
-	struct carrel_exec *x = sb->execs;
-
-	while (x && x->number != number)
-		x = x->next;
-	return x;
-}
-
 static void record_output(struct carrel_exec *x, const struct msg_output *m)
 {
 	size_t i = m->stream == 2;
 
+	if (x->number != m->exec)
+		return;
 	if (m->end > x->spool_end[i])
 		x->spool_end[i] = m->end; /* offsets only grow */
 	x->spool_eof[i] |= m->eof;
@@ -65,10 +58,19 @@ static int record_welcome(struct carrel_sandbox *sb, const struct msg_packet *p,
 	return 0;
 }
 
-/* Events of execs that this handle does not know (their handle was freed) are dropped. */
+static void record_end(struct carrel_exec *x, const struct msg_ended *m)
+{
+	if (x->number != m->exec || x->ended)
+		return;
+	x->ended = 1;
+	x->end = *m;
+	x->spool_end[0] = MAX(x->spool_end[0], m->out_bytes);
+	x->spool_end[1] = MAX(x->spool_end[1], m->err_bytes);
+}
+
+/* Several handles may be on one exec, and each is told. Events of execs that this handle does not know (their handle was freed) are dropped. */
 static int record_event(struct carrel_sandbox *sb, const struct msg_packet *p, struct err *e)
 {
-	struct carrel_exec *x;
 	struct msg_output output;
 	struct msg_ended ended;
 
@@ -76,20 +78,14 @@ static int record_event(struct carrel_sandbox *sb, const struct msg_packet *p, s
 	case MSG_OUTPUT:
 		if (msg_output_get(p->body, &output) < 0)
 			return init_broken(sb, msg_name(p->h.type), e);
-		x = exec_by_number(sb, output.exec);
-		if (x)
+		for (struct carrel_exec *x = sb->execs; x; x = x->next)
 			record_output(x, &output);
 		return 0;
 	case MSG_ENDED:
 		if (msg_ended_get(p->body, &ended) < 0)
 			return init_broken(sb, msg_name(p->h.type), e);
-		x = exec_by_number(sb, ended.exec);
-		if (x && !x->ended) {
-			x->ended = 1;
-			x->end = ended;
-			x->spool_end[0] = MAX(x->spool_end[0], ended.out_bytes);
-			x->spool_end[1] = MAX(x->spool_end[1], ended.err_bytes);
-		}
+		for (struct carrel_exec *x = sb->execs; x; x = x->next)
+			record_end(x, &ended);
 		return 0;
 	case MSG_WELCOME: /* answers CONFIG, which nobody waits for */
 		return record_welcome(sb, p, e);

@@ -227,6 +227,9 @@ static int set_ulimit(void *object, const char *value, struct err *e)
 	    parse_rlimit(hard_text ? hard_text : soft_text, rlimit_names[i].is_size, &hard) < 0 || soft > hard)
 		return err_hint(e, err_set(e, ERR_INVALID, "set ulimit '%.64s': not a limit", value),
 				"write numbers or 'unlimited', the soft one not above the hard one");
+	/* At the soft limit comes SIGXCPU, which names the limit; at the hard one SIGKILL, which does not. */
+	if (rlimit_names[i].resource == RLIMIT_CPU && !hard_text && soft < UINT64_MAX)
+		hard = soft + 1;
 	set_rlimit(c, rlimit_names[i].resource, soft, hard);
 	return 0;
 }

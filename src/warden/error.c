@@ -16,6 +16,14 @@ _Static_assert(sizeof(((struct carrel_error *)0)->message) == ERR_MSG_MAX, "text
 _Static_assert(sizeof(((struct carrel_error *)0)->remedy) == ERR_HINT_MAX, "texts differ");
 _Static_assert(sizeof(((struct carrel_error *)0)->detail) == ERR_TRAIL_MAX, "texts differ");
 
+/* One line, whatever the caller's own text brought into it. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
 int error_out(int r, const struct err *e, struct carrel_error *ret)
 {
 	if (r >= 0 || !ret)
@@ -28,6 +36,8 @@ int error_out(int r, const struct err *e, struct carrel_error *ret)
 	memcpy(ret->message, e->msg, sizeof(ret->message));
 	if (!e->msg[0])
 		strncpy(ret->message, err_errno_text(-r), sizeof(ret->message) - 1);
+	make_printable(ret->message);
+	make_printable(ret->remedy);
 	return r;
 }
 

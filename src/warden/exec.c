@@ -48,6 +48,96 @@ static const struct {
 };
 _Static_assert(ARRAY_SIZE(outcomes) == OUTCOME_NUM, "outcomes[] misses an outcome");
 
+/* --- Finding ---------------------------------------------------------------------------------------------------------------- */
+
+static struct carrel_exec *exec_new(struct carrel_sandbox *sb, uint64_t number)
+{
+	struct carrel_exec *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->spools[0] = x->spools[1] = x->input = x->terminal = -EBADF;
+	x->spool_eof[0] = x->spool_eof[1] = 1;
+	x->number = number;
+	x->sandbox = sb;
+	x->next = sb->execs;
+	sb->execs = x;
+	return x;
+}
+
+/* A spool in the run directory has a name; an anonymous one is only known to the handle that made it. */
+static int find_spool(const struct carrel_exec *x, size_t i)
+{
+	char name[32];
+
+	if (x->sandbox->dir >= 0) {
+		(void)snprintf(name, sizeof(name), "%c%" PRIu64, i ? 'e' : 'o', x->number);
+		return sys_openat(x->sandbox->dir, name, O_RDONLY | O_NOFOLLOW, 0);
+	}
+	for (const struct carrel_exec *y = x->sandbox->execs; y; y = y->next)
+		if (y != x && y->number == x->number && y->spools[i] >= 0)
+			return fd_cloexec_from3(y->spools[i]);
+	return -ENOENT;
+}
+
+static int take_state(struct carrel_exec *x, struct msg_packet *p, const struct msg_exec *m, struct err *e)
+{
+	static const unsigned flags[] = { START_OUT_SPOOL, START_ERR_SPOOL };
+
+	x->pid = (pid_t)m->pid;
+	x->ended = m->end.outcome != OUTCOME_RUNNING;
+	x->end = m->end;
+	x->spool_end[0] = m->end.out_bytes;
+	x->spool_end[1] = m->end.err_bytes;
+	for (size_t i = 0; i < 2; i++) {
+		if (!(m->flags & flags[i]))
+			continue;
+		x->spools[i] = find_spool(x, i);
+		x->spool_eof[i] = 0;
+		if (x->spools[i] < 0)
+			return err_hint(e, err_sys(e, x->spools[i], "find the spool of exec %" PRIu64, x->number),
+					"keep the first handle, or use die-with-owner=false");
+	}
+	if (p->num_fds > 0)
+		*(m->flags & START_PTY ? &x->terminal : &x->input) = take_fd(p->fds[0]);
+	return 0;
+}
+
+/* Make @x a handle on the exec that init knows by its number. */
+static int attach(struct carrel_exec *x, struct err *e)
+{
+	auto_buf struct buf body = BUF_INIT(MSG_INLINE_MAX);
+	struct msg_exec_ref ref = { x->number };
+	struct msg_packet p;
+	struct msg_exec m;
+	int r;
+
+	msg_exec_ref_put(&body, &ref);
+	r = client_call(x->sandbox, MSG_ATTACH, &body, NULL, 0, MSG_EXEC, &p, e);
+	if (r < 0)
+		return r;
+	r = msg_exec_get(p.body, &m);
+	r = r < 0 ? err_set(e, ERR_PROTOCOL, "read from sandbox '%s': malformed EXEC", x->sandbox->id) : take_state(x, &p, &m, e);
+	msg_packet_done(&p);
+	return r;
+}
+
+static int sandbox_find(struct carrel_sandbox *sb, uint64_t number, struct carrel_exec **ret, struct err *e)
+{
+	struct carrel_exec *x = exec_new(sb, number);
+	int r;
+
+	if (!x)
+		return -ENOMEM;
+	r = attach(x, e);
+	if (r < 0) {
+		carrel_exec_free(x);
+		return r;
+	}
+	*ret = x;
+	return 0;
+}
+
 /* --- Start ------------------------------------------------------------------------------------------------------------------ */
 
 /** struct start - START under construction */
@@ -138,6 +228,23 @@ static void fill_start(const struct carrel_command *c, const struct carrel_exec 
 	m->env = c->env ? (const char **)(uintptr_t)c->env : none;
 }
 
+/* The key was used before: this handle is on the exec of that time, and what was made for another goes. */
+static int become(struct carrel_exec *x, uint64_t number, struct err *e)
+{
+	char name[32];
+
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(name, sizeof(name), "%c%" PRIu64, i ? 'e' : 'o', x->number);
+		if (x->spools[i] >= 0 && x->sandbox->dir >= 0)
+			ignored(sys_unlinkat(x->sandbox->dir, name, 0)); /* it goes with the directory at the latest */
+		close_p(&x->spools[i]);
+		x->spools[i] = -EBADF;
+		x->spool_eof[i] = 1;
+	}
+	x->number = number;
+	return attach(x, e);
+}
+
 static int start(struct carrel_sandbox *sb, const struct carrel_command *c, struct carrel_exec *x, struct err *e)
 {
 	auto_buf struct buf body = BUF_INIT(MSG_BODY_MAX);
@@ -159,28 +266,15 @@ static int start(struct carrel_sandbox *sb, const struct carrel_command *c, stru
 	if (r < 0)
 		return r;
 	r = msg_started_get(p.body, &started);
-	if (r == 0) {
+	if (r == 0 && started.exec == x->number) {
 		x->pid = (pid_t)started.pid;
 		if (p.num_fds > 0) /* one at most: stdin's write end or the pty's master */
 			*(s.m.flags & START_PTY ? &x->terminal : &x->input) = take_fd(p.fds[0]);
 	}
 	msg_packet_done(&p);
-	return r < 0 ? err_set(e, ERR_PROTOCOL, "read from sandbox '%s': malformed STARTED", sb->id) : 0;
-}
-
-static struct carrel_exec *exec_new(struct carrel_sandbox *sb, uint64_t number)
-{
-	struct carrel_exec *x = calloc(1, sizeof(*x));
-
-	if (!x)
-		return NULL;
-	x->spools[0] = x->spools[1] = x->input = x->terminal = -EBADF;
-	x->spool_eof[0] = x->spool_eof[1] = 1;
-	x->number = number;
-	x->sandbox = sb;
-	x->next = sb->execs;
-	sb->execs = x;
-	return x;
+	if (r < 0)
+		return err_set(e, ERR_PROTOCOL, "read from sandbox '%s': malformed STARTED", sb->id);
+	return started.exec == x->number ? 0 : become(x, started.exec, e);
 }
 
 static int sandbox_exec(struct carrel_sandbox *sb, const struct carrel_command *c, struct carrel_exec **ret, struct err *e)
@@ -214,54 +308,6 @@ int carrel_exec(struct carrel_sandbox *sandbox, const struct carrel_command *com
 	return error_out(sandbox_exec(sandbox, command, ret, &e), &e, ret_e);
 }
 
-/* --- Finding ---------------------------------------------------------------------------------------------------------------- */
-
-static void find_spools(struct carrel_sandbox *sb, struct carrel_exec *x, const struct msg_exec *m)
-{
-	static const unsigned flags[] = { START_OUT_SPOOL, START_ERR_SPOOL };
-	char name[32];
-
-	for (size_t i = 0; i < 2; i++) {
-		if (!(m->flags & flags[i]))
-			continue;
-		(void)snprintf(name, sizeof(name), "%c%" PRIu64, i ? 'e' : 'o', x->number);
-		x->spools[i] = sys_openat(sb->dir, name, O_RDONLY | O_NOFOLLOW, 0);
-		x->spool_eof[i] = 0;
-	}
-	x->spool_end[0] = m->end.out_bytes;
-	x->spool_end[1] = m->end.err_bytes;
-}
-
-static int sandbox_find(struct carrel_sandbox *sb, uint64_t number, struct carrel_exec **ret, struct err *e)
-{
-	auto_buf struct buf body = BUF_INIT(MSG_INLINE_MAX);
-	struct msg_exec_ref ref = { number };
-	struct carrel_exec *x;
-	struct msg_packet p;
-	struct msg_exec m;
-	int r;
-
-	msg_exec_ref_put(&body, &ref);
-	r = client_call(sb, MSG_ATTACH, &body, NULL, 0, MSG_EXEC, &p, e);
-	if (r < 0)
-		return r;
-	r = msg_exec_get(p.body, &m);
-	x = r < 0 ? NULL : exec_new(sb, number);
-	if (x) {
-		x->pid = (pid_t)m.pid;
-		x->ended = m.end.outcome != OUTCOME_RUNNING;
-		x->end = m.end;
-		find_spools(sb, x, &m);
-		if (p.num_fds > 0)
-			*(m.flags & START_PTY ? &x->terminal : &x->input) = take_fd(p.fds[0]);
-		*ret = x;
-	}
-	msg_packet_done(&p);
-	if (r < 0)
-		return err_set(e, ERR_PROTOCOL, "read from sandbox '%s': malformed EXEC", sb->id);
-	return x ? 0 : -ENOMEM;
-}
-
 int carrel_exec_find(struct carrel_sandbox *sandbox, uint64_t number, struct carrel_exec **ret, struct carrel_error *ret_e)
 {
 	struct err e = { .code = ERR_NONE };
@@ -281,7 +327,7 @@ pid_t carrel_exec_pid(const struct carrel_exec *exec)
 
 int carrel_exec_terminal(const struct carrel_exec *exec)
 {
-	return exec->terminal;
+	return exec->terminal < 0 ? -1 : exec->terminal;
 }
 
 void carrel_exec_free(struct carrel_exec *x)

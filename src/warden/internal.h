@@ -21,6 +21,7 @@ struct carrel_sandbox {
 	int dir;	       /* its run directory; -EBADF for one that dies with its owner */
 	int undertaker;	       /* pidfd, see undertaker.c; -EBADF if there is none */
 	void *undertaker_block; /* its stack */
+	int self;	       /* pidfd of this process, for the undertaker */
 	uint32_t landlock;     /* ABI that init reported, 0 before its WELCOME */
 	uint32_t serial;
 	uint64_t last_exec;
@@ -79,8 +80,8 @@ must_check int client_dispatch(struct carrel_sandbox *sb, int timeout_ms, struct
 /* --- undertaker.c ----------------------------------------------------------------------------------------------------------- */
 
 /**
- * undertaker_start() - Start a small process that removes the sandbox's groups if we are killed before we do
- * @net: 1: it also makes a network namespace, see undertaker_netns()
+ * undertaker_start() - Start the small process that will be init's parent, and that removes what is left if we are killed
+ * @net: 1: it also makes a network namespace, in which init will be
  *
  * It is started first of all, since the namespace takes longest; what it must remove is told later (undertaker_names()).
  */
@@ -92,11 +93,14 @@ void undertaker_names(struct carrel_sandbox *sb);
 /* undertaker_layer() - Tell it that the sandbox has a writable layer in the store; before it is made. */
 void undertaker_layer(struct carrel_sandbox *sb, const char *store);
 
-/* undertaker_netns() - Wait until the network namespace exists. Return: its descriptor; negative errno. */
-must_check int undertaker_netns(struct carrel_sandbox *sb, struct err *e);
+/* undertaker_ready() - Wait until it can clone. Return: 0; why it cannot. */
+must_check int undertaker_ready(struct carrel_sandbox *sb, struct err *e);
 
-/* undertaker_net_ready() - Wait until its loopback interface is up. */
-must_check int undertaker_net_ready(struct carrel_sandbox *sb, struct err *e);
+/* undertaker_clone() - sys_clone3_call() as its child. Return: pid; negative errno. */
+long undertaker_clone(struct carrel_sandbox *sb, struct clone_args *args, void (*fn)(void *), void *arg);
+
+/* undertaker_net_up() - Wait until loopback is up. */
+must_check int undertaker_net_up(struct carrel_sandbox *sb, struct err *e);
 
 /* undertaker_leave() - End it without waiting, before our own exit. */
 void undertaker_leave(struct carrel_sandbox *sb);

@@ -148,6 +148,7 @@ void plan_begin(const struct carrel_spec *spec, const char *id, const struct slo
 	ret->uid_base = uid ? uid : slot ? slot_uid_base(slot) : SLOT_UID_BASE;
 	ret->gid_base = uid ? getegid() : ret->uid_base;
 	ret->uid_count = uid ? 1 : JAIL_UID_COUNT;
+	ret->run_uid = spec->volume_uid;
 	ret->upper_bytes = spec->storage_bytes;
 	ret->upper_inodes = spec->storage_inodes;
 	ret->tmp_bytes = spec->tmp_bytes;

@@ -6,15 +6,14 @@
  *  1. the undertaker, which begins to make the network namespace: the longest step goes on beside all others;
  *  2. a slot: range of uids, name and proof of life. Before it nothing on the host has the sandbox's name, after it everything does;
  *  3. the plan: what the request needs of the host is opened;
- *  4. jail_spawn(): namespaces, root, init. Meanwhile:
- *  5. cgroups with their limits (v2: before the clone), and CONFIG is queued, so that init finds it when it begins.
+ *  4. jail_spawn(): namespaces, root, init; right before the clone, cgroups with their limits; beside the child, CONFIG is queued, so
+ *     that init finds it when it begins.
  *
  * A sandbox that dies with its owner has no file on the host: its writable layer, spools and sockets are anonymous, and the kernel removes
  * them. What the kernel does not remove, cgroups, is left to the undertaker if we are killed. One that outlives its owner has a directory in
  * the run directory: `sock`, `journal`, spools, and `init` (pid and start time). */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -233,31 +232,37 @@ struct starting {
 	struct jail_plan plan;
 };
 
-static int hook_netns(void *data, struct err *e)
+/* v2's clone needs the groups; and there is time, since the network namespace is not ready yet. */
+static int hook_before(void *data, struct err *e)
 {
 	struct starting *s = data;
+	int r = make_cgroups(s->sb, s->spec, &s->plan, e);
 
-	return undertaker_netns(s->sb, e);
+	return r < 0 ? r : undertaker_ready(s->sb, e);
 }
 
-/* What only init needs: while the child assembles its root. A v2 group is needed earlier, for the clone. */
+static long hook_clone(void *data, struct clone_args *args, void (*fn)(void *), void *arg)
+{
+	return undertaker_clone(((struct starting *)data)->sb, args, fn, arg);
+}
+
+static int hook_parent(void *data)
+{
+	return ((struct starting *)data)->sb->undertaker;
+}
+
+/* What only init needs: while the child assembles its root. */
 static int hook_meanwhile(void *data, struct err *e)
 {
 	struct starting *s = data;
-	int r = 0;
+	int r = send_config(s->sb, &s->plan, e);
 
-	if (s->sb->cg.version != CGROUP_V2)
-		r = make_cgroups(s->sb, s->spec, &s->plan, e);
-	if (r == 0)
-		r = send_config(s->sb, &s->plan, e);
-	if (r == 0 && makes_net(&s->plan))
-		r = undertaker_net_ready(s->sb, e);
-	return r;
+	return r < 0 ? r : undertaker_net_up(s->sb, e);
 }
 
 static int spawn(struct starting *s, struct err *e)
 {
-	const struct jail_hooks hooks = { makes_net(&s->plan) ? hook_netns : NULL, hook_meanwhile, s };
+	const struct jail_hooks hooks = { hook_before, hook_clone, hook_parent, hook_meanwhile, s };
 	struct carrel_sandbox *sb = s->sb;
 	auto_close int exe = make_exe(&s->plan, e), inner = -EBADF;
 	int pair[2], r;
@@ -282,7 +287,7 @@ static struct carrel_sandbox *sandbox_new(void)
 
 	if (!sb)
 		return NULL;
-	sb->slot.fd = sb->control = sb->dir = sb->undertaker = sb->init.pidfd = -EBADF;
+	sb->slot.fd = sb->control = sb->dir = sb->undertaker = sb->self = sb->init.pidfd = -EBADF;
 	cgroup_init(&sb->cg);
 	return sb;
 }
@@ -303,8 +308,6 @@ static int start_steps(struct starting *s, struct err *e)
 	r = plan_make(s->spec, &s->plan, e);
 	if (r == 0)
 		r = storage_make(sb, &s->plan, e);
-	if (r == 0 && cgroup_detect() == CGROUP_V2)
-		r = make_cgroups(sb, s->spec, &s->plan, e);
 	if (r == 0 && !sb->owned)
 		r = make_dir(sb, rundir, e);
 	if (r == 0)
@@ -318,11 +321,10 @@ static int start_steps(struct starting *s, struct err *e)
 static int start(struct starting *s, struct err *e)
 {
 	struct jail_plan early;
-	int r = 0;
+	int r;
 
 	plan_begin(s->spec, "", NULL, &early);
-	if (s->sb->owned || makes_net(&early))
-		r = undertaker_start(s->sb, makes_net(&early), e);
+	r = undertaker_start(s->sb, makes_net(&early), e);
 	return r < 0 ? r : start_steps(s, e);
 }
 
@@ -440,17 +442,6 @@ int carrel_connect(const char *id, struct carrel_sandbox **ret, struct carrel_er
 
 /* --- End -------------------------------------------------------------------------------------------------------------------- */
 
-/* An init that is not our child cannot be waited for by waitid(); its pidfd polls readable when it is gone. */
-static void wait_init(struct carrel_sandbox *sb)
-{
-	struct pollfd fd = { .fd = sb->init.pidfd, .events = POLLIN };
-
-	if (sb->init.pidfd < 0)
-		return;
-	(void)poll(&fd, 1, 10000);
-	jail_kill(&sb->init);
-}
-
 static int remove_dir(struct carrel_sandbox *sb, struct err *e)
 {
 	auto_close int rundir = -EBADF;
@@ -482,7 +473,7 @@ static int sandbox_destroy(struct carrel_sandbox *sb, struct err *e)
 	if (sb->removed)
 		return 0;
 	ignored(begin_end(sb)); /* what is left of the groups is removed below */
-	wait_init(sb);
+	jail_kill(&sb->init);
 	r = cgroup_destroy(&sb->cg, e);
 	if (r == 0)
 		r = storage_remove(sb, e);
@@ -525,7 +516,8 @@ void carrel_sandbox_free(struct carrel_sandbox *sb)
 	close_p(&sb->control);
 	close_p(&sb->dir);
 	close_p(&sb->init.pidfd);
-		free(sb);
+		close_p(&sb->self);
+	free(sb);
 }
 
 const char *carrel_sandbox_id(const struct carrel_sandbox *sandbox)

@@ -399,6 +399,17 @@ static int set_read_only(void *object, const char *value, struct err *e)
 	return setting_flag("read-only", value, &((struct carrel_spec *)object)->read_only, e);
 }
 
+static int set_volume_uid(void *object, const char *value, struct err *e)
+{
+	uint64_t uid;
+
+	if (str_to_u64(value, &uid) < 0 || uid >= JAIL_UID_COUNT)
+		return err_hint(e, err_set(e, ERR_INVALID, "set volume-uid to '%.64s': not a number", value),
+				"write a number from 0 to %d", JAIL_UID_COUNT - 1);
+	((struct carrel_spec *)object)->volume_uid = (uint32_t)uid;
+	return 0;
+}
+
 static int set_nested(void *object, const char *value, struct err *e)
 {
 	return setting_flag("nested-userns", value, &((struct carrel_spec *)object)->nested_userns, e);
@@ -414,6 +425,7 @@ static const struct setting spec_settings[] = {
 	{ "hostname", set_hostname },
 	{ "volume", set_volume },
 	{ "mount", set_mount },
+	{ "volume-uid", set_volume_uid },
 	{ "tmpfs", set_tmpfs },
 	{ "memory", set_memory },
 	{ "cpus", set_cpus },

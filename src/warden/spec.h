@@ -40,6 +40,7 @@ struct carrel_spec {
 	size_t num_mounts;
 	uint64_t memory_bytes, pids, shm_bytes, tmp_bytes, storage_bytes, storage_inodes;
 	uint32_t cpu_milli; /* 0: unlimited */
+	uint32_t volume_uid; /* inside; as whom volumes belong */
 	enum storage_backing backing;
 	uint64_t devices;	/* bits of jail_devices[] */
 	unsigned explicit_mask; /* enum spec_explicit */

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* undertaker.c - Who removes what is left when we are killed
+/* undertaker.c - Who is init's parent, and removes what is left when we are killed
  *
- * Theory of operation. A sandbox that dies with its owner leaves nothing that the kernel does not remove, but for its cgroups: empty
- * directories that only a process outside can remove. So the owner starts a small process beside the sandbox, which sleeps until one of two
- * things happens: the owner kills it (the ordinary end: everything is removed), or the owner dies (then it waits for init, which ends with its
- * control socket, and removes the groups). It shares the owner's memory (clone3 with CLONE_VM, no copy of page tables) but only reads its
- * own block there; it has its own table of descriptors, of which it keeps one. If both are killed at once, the next `carrel doctor --sweep`
- * finds the groups by name.
+ * Theory of operation. A small process beside each sandbox that dies with its owner. It shares the owner's memory (clone3 with CLONE_VM, so no
+ * page table is copied) and, until the sandbox has started, its descriptors. In order, it
  *
- * Being a task of its own, it is also who makes the sandbox's network namespace, beside the rest of the start (see net.c). A sandbox that
- * outlives its owner has one for the duration of its start, for that reason alone. */
+ *  1. makes the network namespace, the longest step of a start, while the owner does everything else;
+ *  2. clones init into it when the owner asks. So init is its child and not the owner's: execve() makes SIGCHLD the exit signal of every
+ *     process, and a program that links us may wait() for children of its own;
+ *  3. brings up loopback, while init's root is being assembled;
+ *  4. lets go of the owner's descriptors, and sleeps until the owner kills it (the ordinary end: everything is removed) or dies. Then it removes
+ *     the cgroups, which are the one thing that the kernel does not remove by itself, and the layer on disk if there is one. Its own
+ *     end is the end of a child that has not become init yet (PDEATHSIG); init watches its control socket.
+ *
+ * It touches no heap and no lock, which the dead owner may have held. If both are killed at once, `carrel doctor --sweep` finds the groups by
+ * name. A sandbox that outlives its owner has an undertaker for the duration of its start only. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/wait.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,21 +33,32 @@
 /* How long it goes on when groups stay busy: a process in an uninterruptible wait leaves only when its disk answers. */
 #define ROUNDS 60 /* of about a second each */
 
-/** enum state - How far its network namespace is */
+/** enum state - How far it is; a futex, which the kernel sets to 0 when the undertaker ends (CLONE_CHILD_CLEARTID) */
 enum state {
-	NET_NONE,
-	NET_MADE,  /* it may be entered */
-	NET_READY, /* loopback is up: a program may use it */
+	STATE_DEAD,
+	STATE_STARTED,
+	STATE_READY,  /* the network namespace exists, or is not asked for: it waits for a clone */
+	STATE_CLONED, /* init has been cloned, or could not be */
+	STATE_LO_UP,  /* loopback is up: a program may use it */
+};
+
+/** struct request - A clone that the owner asks for; filled before @asked is set */
+struct request {
+	struct clone_args *args;
+	void (*fn)(void *);
+	void *arg;
+	long result;
 };
 
 /** struct undertaker - What both see of it; on the same mapping as its stack */
 struct undertaker {
-	pid_t pid;
-	int owner;	  /* pidfd of the owner, a number in its own table of descriptors */
+	int owner;	  /* pidfd of the owner, in the shared table at first, then in its own */
 	unsigned net;	  /* 1: make a network namespace first */
-	uint32_t state;	  /* enum state; a futex */
-	int failed;	  /* negative errno of the state that was not reached */
+	uint32_t state;	  /* enum state */
+	uint32_t asked;	  /* futex: 1 when @request is there, 2 when there will be none */
+	int failed;	  /* negative errno of the step that failed */
 	struct err story; /* likewise */
+	struct request request;
 	enum cgroup_version version;
 	char id[17];
 	uint32_t named;	    /* 1 when @id is whole */
@@ -63,7 +79,7 @@ static void remove_layer(const char *path)
 static void reach(struct undertaker *u, uint32_t state)
 {
 	__atomic_store_n(&u->state, state, __ATOMIC_RELEASE);
-	(void)sys_futex(&u->state, FUTEX_WAKE_PRIVATE, 1, NULL);
+	(void)sys_futex(&u->state, FUTEX_WAKE, 1, NULL); /* not private: the kernel's own wake is not either */
 }
 
 static int wait_until(struct undertaker *u, uint32_t state, struct err *e)
@@ -71,10 +87,12 @@ static int wait_until(struct undertaker *u, uint32_t state, struct err *e)
 	const struct timespec second = { .tv_sec = 1 };
 	uint32_t now;
 
-	for (int i = 0; i < ROUNDS && (now = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE)) < state; i++)
-		(void)sys_futex(&u->state, FUTEX_WAIT_PRIVATE, now, &second);
-	if (__atomic_load_n(&u->state, __ATOMIC_ACQUIRE) < state)
-		return err_set(e, ERR_DEADLINE, "make a network namespace");
+	for (int i = 0; (now = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE)) < state && now != STATE_DEAD && i < ROUNDS;)
+		i += sys_futex(&u->state, FUTEX_WAIT, now, &second) == -ETIMEDOUT;
+	if (now == STATE_DEAD)
+		return err_set(e, ERR_UNAVAILABLE, "start a sandbox: its helper process was killed");
+	if (now < state)
+		return err_set(e, ERR_DEADLINE, "start a sandbox: its helper process does not get on");
 	if (u->failed < 0 && e)
 		*e = u->story;
 	return u->failed;
@@ -85,25 +103,58 @@ static struct undertaker *undertaker_of(const struct carrel_sandbox *sb)
 	return (struct undertaker *)(void *)((char *)sb->undertaker_block + STACK_SIZE);
 }
 
+static bool owner_is_gone(const struct undertaker *u, const struct timespec *timeout)
+{
+	struct pollfd fd = { .fd = u->owner, .events = POLLIN };
+
+	return sys_call4(__NR_ppoll, &fd, 1, timeout, 0) == 1;
+}
+
+/* Wait for the owner's request, and do it. An owner that dies meanwhile asks for nothing any more. */
+static void serve_clone(struct undertaker *u)
+{
+	const struct timespec at_once = { 0, 0 }, second = { .tv_sec = 1 };
+
+	while (!__atomic_load_n(&u->asked, __ATOMIC_ACQUIRE) && !owner_is_gone(u, &at_once))
+		(void)sys_futex(&u->asked, FUTEX_WAIT_PRIVATE, 0, &second);
+	if (u->asked == 1)
+		u->request.result = sys_clone3_call(u->request.args, u->request.fn, u->request.arg);
+	reach(u, STATE_CLONED);
+}
+
+/* From here on it must hold nothing of the owner's: a pipe that it kept open would never end for who reads it. */
+static void let_go(struct undertaker *u)
+{
+	if (sys_unshare(CLONE_FILES) < 0 || (u->owner != 0 && sys_dup3(u->owner, 0, O_CLOEXEC) < 0))
+		sys_exit(1);
+	u->owner = 0;
+	(void)sys_close_range(1, ~0u, 0);
+}
+
+/* The kernel's own struct sigaction begins with the handler; the rest is zero: no flags, no mask. */
+static void ignore_children(void)
+{
+	const uint64_t action[4] = { (uint64_t)(uintptr_t)SIG_IGN };
+
+	(void)sys_call4(__NR_rt_sigaction, SIGCHLD, action, NULL, sizeof(uint64_t)); /* cannot fail with valid pointers */
+}
+
 static void undertaker_main(void *arg)
 {
 	struct undertaker *u = arg;
-	struct pollfd fd = { .events = POLLIN };
 
 	(void)sys_prctl(PR_SET_NAME, (unsigned long)(uintptr_t) "carrel-undertak", 0, 0, 0); /* for people who read ps */
-	if (u->net) {
+	(void)sys_call0(__NR_setsid);	     /* not to be hit by what is meant for the owner's group */
+	ignore_children();		     /* so that init is reaped by the kernel */
+	if (u->net)
 		u->failed = net_make_here(&u->story);
-		reach(u, NET_MADE);
-		if (u->failed == 0)
-			u->failed = net_furnish(&u->story);
-		reach(u, NET_READY);
-	}
-	(void)sys_call0(__NR_setsid); /* not to be hit by what is meant for the owner's group */
-	/* It must hold nothing of the owner's: a pipe that it kept open would never end for who reads it. */
-	if (sys_dup3(u->owner, 0, O_CLOEXEC) < 0 && u->owner != 0)
-		sys_exit(1);
-	(void)sys_close_range(1, ~0u, 0);
-	while (sys_call4(__NR_ppoll, &fd, 1, 0, 0) != 1)
+	reach(u, STATE_READY);
+	serve_clone(u);
+	if (u->net && u->failed == 0)
+		u->failed = net_furnish(&u->story);
+	reach(u, STATE_LO_UP);
+	let_go(u);
+	while (!owner_is_gone(u, NULL))
 		;
 	/* Without a whole name nothing was made yet. */
 	for (int i = 0; i < ROUNDS && __atomic_load_n(&u->named, __ATOMIC_ACQUIRE) && cgroup_remove(u->version, u->id) < 0; i++)
@@ -115,7 +166,10 @@ static void undertaker_main(void *arg)
 
 int undertaker_start(struct carrel_sandbox *sb, unsigned net, struct err *e)
 {
-	struct clone_args args = { .flags = CLONE_VM | CLONE_PIDFD | CLONE_CLEAR_SIGHAND, .stack_size = STACK_SIZE };
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | CLONE_CHILD_CLEARTID,
+		.stack_size = STACK_SIZE,
+	};
 	uint64_t all = ~UINT64_C(0), old;
 	struct undertaker *u;
 	char *block;
@@ -126,15 +180,15 @@ int undertaker_start(struct carrel_sandbox *sb, unsigned net, struct err *e)
 		return err_sys(e, -ENOMEM, "map the stack of an undertaker");
 	u = (struct undertaker *)(void *)(block + STACK_SIZE);
 	u->net = net;
+	u->state = STATE_STARTED;
 	u->version = cgroup_detect();
-	u->owner = (int)sys_call2(__NR_pidfd_open, getpid(), 0);
+	u->owner = sb->self = (int)sys_call2(__NR_pidfd_open, getpid(), 0);
 	args.pidfd = (uint64_t)(uintptr_t)&sb->undertaker;
+	args.child_tid = (uint64_t)(uintptr_t)&u->state;
 	args.stack = (uint64_t)(uintptr_t)block;
 	(void)sys_rt_sigprocmask(SIG_SETMASK, &all, &old); /* it keeps them blocked for good */
 	r = u->owner < 0 ? u->owner : sys_clone3_call(&args, undertaker_main, u);
-	u->pid = (pid_t)r;
 	(void)sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
-	close_p(&u->owner);
 	if (r < 0) {
 		(void)munmap(block, STACK_SIZE + sizeof(*u));
 		return err_sys(e, (int)r, "start an undertaker");
@@ -163,23 +217,26 @@ void undertaker_names(struct carrel_sandbox *sb)
 	__atomic_store_n(&u->named, 1, __ATOMIC_RELEASE);
 }
 
-int undertaker_netns(struct carrel_sandbox *sb, struct err *e)
+int undertaker_ready(struct carrel_sandbox *sb, struct err *e)
 {
-	struct undertaker *u = undertaker_of(sb);
-	char path[40];
-	int fd, r;
-
-	r = wait_until(u, NET_MADE, e);
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)u->pid);
-	fd = sys_openat(AT_FDCWD, path, O_RDONLY, 0);
-	return fd < 0 ? err_sys(e, fd, "open the new network namespace") : fd;
+	return wait_until(undertaker_of(sb), STATE_READY, e);
 }
 
-int undertaker_net_ready(struct carrel_sandbox *sb, struct err *e)
+long undertaker_clone(struct carrel_sandbox *sb, struct clone_args *args, void (*fn)(void *), void *arg)
 {
-	return wait_until(undertaker_of(sb), NET_READY, e);
+	struct undertaker *u = undertaker_of(sb);
+
+	u->request = (struct request){ args, fn, arg, -ECHILD };
+	__atomic_store_n(&u->asked, 1, __ATOMIC_RELEASE);
+	(void)sys_futex(&u->asked, FUTEX_WAKE_PRIVATE, 1, NULL);
+	if (wait_until(u, STATE_CLONED, NULL) < 0)
+		return -ECHILD;
+	return u->request.result;
+}
+
+int undertaker_net_up(struct carrel_sandbox *sb, struct err *e)
+{
+	return wait_until(undertaker_of(sb), STATE_LO_UP, e);
 }
 
 void undertaker_leave(struct carrel_sandbox *sb)
@@ -196,6 +253,8 @@ void undertaker_end(struct carrel_sandbox *sb)
 	(void)sys_call5(__NR_waitid, P_PIDFD, sb->undertaker, 0, WEXITED | __WALL, 0);
 	(void)sys_close(sb->undertaker);
 	sb->undertaker = -EBADF;
+	close_p(&sb->self);
+	sb->self = -EBADF;
 	(void)munmap(sb->undertaker_block, STACK_SIZE + sizeof(struct undertaker));
 	sb->undertaker_block = NULL;
 }

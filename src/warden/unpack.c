@@ -74,7 +74,7 @@ static void last_words(struct carrel_exec *x, char *text, size_t size)
 /* The archive is the command's stdin: the unpacker gets a descriptor to read from, not a path. */
 static int run_unpacker(struct carrel_sandbox *sb, struct image *img, struct err *e)
 {
-	static const char *const argv[] = { UNPACK_INSIDE, "/out", NULL };
+	static const char *const argv[] = { UNPACK_INSIDE, "--out=/out", NULL };
 	struct carrel_command *c = carrel_command_new(argv);
 	struct carrel_exec *x = NULL;
 	struct carrel_result result;

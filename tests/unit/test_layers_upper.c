@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -297,8 +299,10 @@ static const char *fill(int layer, uid_t uid, uint64_t bytes, uint64_t inodes)
 		if (fd < 0)
 			break;
 	}
-	if (errno != EDQUOT || files < inodes || files > inodes + 16)
+	if ((errno != EDQUOT && errno != ENOSPC) || files < inodes || files > inodes + 16) {
+		(void)fprintf(stderr, "%ju files of %ju: %s\n", (uintmax_t)files, (uintmax_t)inodes, strerror(errno));
 		return "inodes";
+	}
 	for (uint64_t i = 0; i < files; i++) {
 		(void)snprintf(name, sizeof(name), "f%u", (unsigned)i);
 		(void)unlinkat(upper, name, 0);
@@ -306,9 +310,23 @@ static const char *fill(int layer, uid_t uid, uint64_t bytes, uint64_t inodes)
 	big = openat(upper, "big", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	while ((n = write(big, block, sizeof(block))) > 0 && written < 2 * bytes)
 		written += (uint64_t)n;
-	if (errno != EDQUOT || written + 65536 < bytes || written > bytes + SLACK)
+	if ((errno != EDQUOT && errno != ENOSPC) || written + 65536 < bytes || written > bytes + SLACK) {
+		(void)fprintf(stderr, "%ju bytes of %ju: %s\n", (uintmax_t)written, (uintmax_t)bytes, strerror(errno));
 		return "bytes";
+	}
 	return unlinkat(upper, "big", 0) == 0 ? NULL : "remove";
+}
+
+/* Root may pass any quota with it. Overlayfs writes without it, and so do we. */
+static bool drop_resource(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	data[0].effective &= ~(1u << CAP_SYS_RESOURCE);
+	return syscall(SYS_capset, &header, data) == 0;
 }
 
 static const char *use_quota(void)
@@ -355,7 +373,7 @@ static void check_disk(const struct disk *d)
 	if (pid == 0) {
 		const char *wrong;
 
-		if (!mount_disk(d))
+		if (!mount_disk(d) || !drop_resource())
 			_exit(77);
 		wrong = use_quota();
 		if (wrong)
