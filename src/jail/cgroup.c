@@ -14,6 +14,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -439,9 +440,8 @@ struct entry {
 	char name[];
 };
 
-static int remove_group(int parent, const char *name, unsigned depth);
-
-static void remove_children(int dir, unsigned depth)
+/* Name of a group below @dir. Return: 1; 0 if there is none */
+static int first_child(int dir, char name[NAME_MAX + 1])
 {
 	_Alignas(struct entry) char entries[2048];
 	long n;
@@ -450,38 +450,72 @@ static void remove_children(int dir, unsigned depth)
 		for (long at = 0; at < n;) {
 			const struct entry *entry = (const struct entry *)(const void *)(entries + at);
 
-			if (entry->type == DT_DIR && entry->name[0] != '.')
-				ignored(remove_group(dir, entry->name, depth)); /* the parent's unlink tells */
+			if (entry->type == DT_DIR && entry->name[0] != '.') {
+				memcpy(name, entry->name, strlen(entry->name) + 1);
+				return 1;
+			}
 			at += entry->reclen;
 		}
 	}
+	return 0;
 }
 
-/* Remove a group and, before it, the groups in it; they are at most two levels deep (work, exec). */
-static int remove_group(int parent, const char *name, unsigned depth)
+/* Go down from @dir, which is consumed, to a group without groups, killing on the way, and remove it. Return: 1; 0 if @dir is it; negative */
+static int remove_leaf(int dir)
 {
-	int r = sys_unlinkat(parent, name, AT_REMOVEDIR), fd;
+	char name[NAME_MAX + 1] = "", next[NAME_MAX + 1];
+	int up = -EBADF, r;
 
-	if (r == 0 || r == -ENOENT || depth == 0)
-		return r == -ENOENT ? 0 : r;
-	fd = sys_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	kill_members(fd);
-	remove_children(fd, depth - 1);
-	(void)sys_close(fd);
-	r = sys_unlinkat(parent, name, AT_REMOVEDIR);
-	return r == -ENOENT ? 0 : r;
+	while (kill_members(dir), first_child(dir, next)) {
+		int child = sys_openat(dir, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+		if (up >= 0)
+			(void)sys_close(up);
+		up = dir;
+		memcpy(name, next, sizeof(name));
+		if (child < 0) {
+			(void)sys_close(up);
+			return child == -ENOENT ? 1 : child;
+		}
+		dir = child;
+	}
+	(void)sys_close(dir);
+	if (up < 0)
+		return 0;
+	r = sys_unlinkat(up, name, AT_REMOVEDIR);
+	(void)sys_close(up);
+	return r < 0 && r != -ENOENT ? r : 1;
+}
+
+/* Remove a group with the groups in it. A sandbox with user namespaces of its own may have nested them as deep as it liked. */
+static int remove_group(int parent, const char *name)
+{
+	for (;;) {
+		int r = sys_unlinkat(parent, name, AT_REMOVEDIR), fd;
+
+		if (r == 0 || r == -ENOENT)
+			return 0;
+		fd = sys_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (fd < 0)
+			return fd == -ENOENT ? 0 : fd;
+		r = remove_leaf(fd);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			r = sys_unlinkat(parent, name, AT_REMOVEDIR);
+			return r == -ENOENT ? 0 : r;
+		}
+	}
 }
 
 static int remove_patiently(int parent, const char *name)
 {
 	const struct timespec pause = { .tv_nsec = REMOVE_WAIT_MS * (long)NSEC_PER_MSEC };
-	int r = remove_group(parent, name, 3);
+	int r = remove_group(parent, name);
 
 	for (int i = 0; (r == -EBUSY || r == -ENOTEMPTY) && i < REMOVE_TRIES; i++) {
 		(void)sys_call2(__NR_nanosleep, &pause, NULL);
-		r = remove_group(parent, name, 3);
+		r = remove_group(parent, name);
 	}
 	return r;
 }

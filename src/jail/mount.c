@@ -6,21 +6,22 @@
  * crash of ours unmounts it. Options go one by one, so there is no string of commas to quote. mount(2) with paths was rejected: its target
  * is looked up again by name, which is how CVE-2021-30465 and the procfs redirects of November 2025 were possible.
  *
- * Kernel 6.1 has no `lowerdir+`; there the layers are named in one string of /proc/self/fd paths. */
+ * Before 6.7 there is no `lowerdir+`; there the layers are named in one text of /proc/self/fd paths. */
 #include "jail/mount.h"
 
 #include <inttypes.h>
 #include <linux/mount.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/sys.h"
 #include "jail/plan.h"
 
 /* Path of one descriptor: "/proc/self/fd/" and ten digits. */
 #define FD_PATH_MAX 32
-/* Text of all layers for kernels without lowerdir+; mount options take a page. */
-#define LOWERDIR_MAX (JAIL_LOWERS_MAX * FD_PATH_MAX)
+/* Text of all layers for kernels without lowerdir+: what fsconfig() takes (strndup_user() in fs/fsopen.c). */
+#define LOWERDIR_MAX 256
 
 /* The last line that the file system logged for this configuration, which says more than the errno. */
 static int mount_failed(int fs, int r, const char *type, const char *step, struct err *e)
@@ -168,6 +169,15 @@ int mount_attach_at(int at, const char *name, int mount, struct err *e)
 	return r < 0 ? err_sys(e, r, "mount on '%s'", name) : 0;
 }
 
+/* A mount on the root would be out of the way of every path but "/..", and what covers parts of it would not find them. */
+static bool is_same(int a, int b)
+{
+	struct stat x, y;
+
+	return sys_call4(__NR_newfstatat, a, "", &x, AT_EMPTY_PATH) == 0 && sys_call4(__NR_newfstatat, b, "", &y, AT_EMPTY_PATH) == 0 &&
+	       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int mount_attach(int root, const char *target, int mount, enum mount_target create, struct err *e)
 {
 	int at, r;
@@ -181,27 +191,21 @@ int mount_attach(int root, const char *target, int mount, enum mount_target crea
 	}
 	if (at < 0)
 		return err_sys(e, at, "open mount target '/%s'", target);
+	if (is_same(root, at)) {
+		(void)sys_close(at);
+		return err_set(e, ERR_INVALID, "mount on '/%s': a link of the image makes it the root itself", target);
+	}
 	r = mount_attach_at(at, target, mount, e);
 	(void)sys_close(at);
 	return r;
 }
 
-static int overlay_lowers(int fs, const int *lowers, size_t n)
+/* One text for all layers. It cannot be found out by trying: 6.1 takes any key, and fails later. */
+static int overlay_list(int fs, const int *lowers, size_t n)
 {
-	char one[FD_PATH_MAX], all[LOWERDIR_MAX];
+	char all[LOWERDIR_MAX];
 	size_t len = 0;
-	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		(void)snprintf(one, sizeof(one), "/proc/self/fd/%d", lowers[i]);
-		r = sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", one, 0);
-		if (r == -EINVAL && i == 0)
-			break; /* before 6.7 */
-		if (r < 0)
-			return r;
-	}
-	if (r == 0)
-		return 0;
 	for (size_t i = 0; i < n; i++) {
 		int k = snprintf(all + len, sizeof(all) - len, "%s/proc/self/fd/%d", i ? ":" : "", lowers[i]);
 
@@ -210,6 +214,18 @@ static int overlay_lowers(int fs, const int *lowers, size_t n)
 		len += (size_t)k;
 	}
 	return sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", all, 0);
+}
+
+static int overlay_lowers(int fs, const int *lowers, size_t n)
+{
+	char one[FD_PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		(void)snprintf(one, sizeof(one), "/proc/self/fd/%d", lowers[i]);
+		r = sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", one, 0);
+	}
+	return r;
 }
 
 static int overlay_upper(int fs, const char *key, int upper, const char *name)
@@ -227,7 +243,7 @@ int mount_overlay(const int *lowers, size_t num_lowers, int upper, const char *u
 
 	if (fs < 0)
 		return err_hint(e, err_sys(e, fs, "open file system type 'overlay'"), "load the module: modprobe overlay");
-	r = overlay_lowers(fs, lowers, num_lowers);
+	r = flags & OVERLAY_LIST ? overlay_list(fs, lowers, num_lowers) : overlay_lowers(fs, lowers, num_lowers);
 	if (r < 0)
 		return mount_failed(fs, r, "overlay", "name the layers of", e);
 	r = overlay_upper(fs, "upperdir", upper, upper_name);

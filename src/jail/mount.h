@@ -73,6 +73,7 @@ must_check int mount_attach_at(int at, const char *name, int mount, struct err *
 /** enum overlay_flags - What kind of overlay */
 enum overlay_flags {
 	OVERLAY_ROOTLESS = 1 << 0, /* in the current user namespace (userxattr); else with trusted xattrs and redirected renames */
+	OVERLAY_LIST = 1 << 2,	   /* name the lower layers in one text, for kernels before 6.7; it holds a dozen */
 	OVERLAY_VOLATILE = 1 << 1, /* sync nothing: unmounting would sync the whole file system of the writable layer */
 };
 

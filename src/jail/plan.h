@@ -18,6 +18,8 @@ enum jail_flags {
 	JAIL_HOST_NETWORK = 1 << 1,   /* keep the caller's network namespace */
 	JAIL_NESTED_USERNS = 1 << 2,  /* processes may make user namespaces of their own */
 	JAIL_READ_ONLY_ROOT = 1 << 3, /* no writes to the root, /tmp and volumes apart */
+	JAIL_ATTACH_LAYERS = 1 << 4,  /* before Linux 6.15 an overlay takes only layers that are mounted where its maker is */
+	JAIL_LOWERDIR_LIST = 1 << 5,  /* before Linux 6.7 the layers of an overlay are named in one text */
 };
 
 /** enum jail_part - Parts of the isolation that a test build can take out, one at a time (jail_plan.without) */

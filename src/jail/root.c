@@ -60,13 +60,14 @@ static const struct {
 };
 
 /* File systems of the child's own namespaces, in the order in which they are attached. */
+#define OWN_PROC 0
 enum own_size { SIZE_NONE, SIZE_PTS, SIZE_SHM, SIZE_TMP };
 static const struct own_mount {
 	const char *target, *type;
 	unsigned attrs;
 	enum own_size size;
 } own_mounts[] = {
-	{ "proc", "proc", ATTR_DATA, SIZE_NONE },
+	[OWN_PROC] = { "proc", "proc", ATTR_DATA, SIZE_NONE },
 	{ "dev/pts", "devpts", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, SIZE_PTS },
 	{ "dev/shm", "tmpfs", ATTR_PLAIN, SIZE_SHM },
 	{ "dev/mqueue", "mqueue", ATTR_DATA, SIZE_NONE },
@@ -209,7 +210,7 @@ out:
 	return r;
 }
 
-/* Rootless: the plan's descriptors belong to the mount namespace that we left, where nothing may be cloned any more. The same directory is
+/* Rootless, and on older kernels: the plan's descriptors belong to the mount namespace that we left, where nothing may be cloned any more. The same directory is
  * opened again by its name in ours, and must be the same. */
 static int reopen(int fd, struct err *e)
 {
@@ -240,12 +241,12 @@ static int clone_planned(const struct jail_plan *plan, int fd, int userns_fd, un
 {
 	int again, clone;
 
-	if (!(plan->flags & JAIL_ROOTLESS))
+	if (!(plan->flags & (JAIL_ROOTLESS | JAIL_ATTACH_LAYERS)))
 		return mount_clone(fd, "", userns_fd, attrs, e);
 	again = reopen(fd, e);
 	if (again < 0)
 		return again;
-	clone = mount_clone(again, "", -1, attrs, e);
+	clone = mount_clone(again, "", plan->flags & JAIL_ROOTLESS ? -1 : userns_fd, attrs, e);
 	(void)sys_close(again);
 	return clone;
 }
@@ -276,6 +277,12 @@ static int clone_layers(const struct jail_plan *plan, const int *dirs, size_t n,
 	return (int)first;
 }
 
+static unsigned overlay_flags(const struct jail_plan *plan)
+{
+	return (plan->flags & JAIL_ROOTLESS ? OVERLAY_ROOTLESS : 0) | (plan->upper_fd >= 0 ? OVERLAY_VOLATILE : 0) |
+	       (plan->flags & JAIL_LOWERDIR_LIST ? OVERLAY_LIST : 0);
+}
+
 /** struct overlay_names - Directories of one overlay in the writable layer */
 struct overlay_names {
 	const char *upper, *work;
@@ -296,6 +303,22 @@ static int make_upper(const struct jail_plan *plan, int userns_fd, int layer, st
 	return r < 0 ? err_sys(e, r, "give the writable layer to the sandbox") : 0;
 }
 
+/*
+ * Mount what only the overlays need somewhere in the current root. On a directory below it, not on the root itself: when the old root goes,
+ * umount2() takes the topmost mount of a stack, and that must be the old root with all its children. Its /sys is there, and nothing
+ * looks for it any more; /proc must stay in sight, since the layers are named by /proc/self/fd.
+ */
+static int attach_buried(struct root *root, struct err *e)
+{
+	for (; root->num_attached < root->num_buried; root->num_attached++) {
+		int r = sys_move_mount(root->buried[root->num_attached], "", AT_FDCWD, "/sys", MOVE_MOUNT_F_EMPTY_PATH);
+
+		if (r < 0)
+			return err_sys(e, r, "mount a layer in the old root");
+	}
+	return 0;
+}
+
 static int build_overlay(const struct jail_plan *plan, const int *dirs, size_t n, int userns_fd, int layer,
 			 struct overlay_names names, struct root *ret, struct err *e)
 {
@@ -310,10 +333,12 @@ static int build_overlay(const struct jail_plan *plan, const int *dirs, size_t n
 	first = clone_layers(plan, dirs, n, userns_fd, ret, e);
 	if (first < 0)
 		return first;
+	if (plan->flags & JAIL_ATTACH_LAYERS && (r = attach_buried(ret, e)) < 0)
+		return r;
 	if (mapped && (r = fsid_enter(plan->uid_base, plan->gid_base, &own, e)) < 0)
 		return r;
 	r = mount_overlay(ret->buried + first, n, layer, names.upper, names.work,
-			  (plan->flags & JAIL_ROOTLESS ? OVERLAY_ROOTLESS : 0) | (plan->upper_fd >= 0 ? OVERLAY_VOLATILE : 0), attrs, e);
+			  overlay_flags(plan), attrs, e);
 	if (mapped)
 		fsid_leave(&own);
 	return r;
@@ -349,13 +374,13 @@ static int build_bind(const struct jail_plan *plan, const struct jail_mount *m, 
 	if (plan->flags & JAIL_ROOTLESS || jail_without(plan, PART_USERNS))
 		return clone_planned(plan, m->source_fd, -1, attrs, e);
 	if (m->map_all)
-		return mount_clone(m->source_fd, "", userns_fd, attrs, e);
+		return clone_planned(plan, m->source_fd, userns_fd, attrs, e);
 	userns = idmap_for_owner(m->source_fd, plan->uid_base + plan->run_uid, e);
 	if (userns < 0)
 		return userns;
-	fd = mount_clone(m->source_fd, "", userns, attrs, e);
+	fd = clone_planned(plan, m->source_fd, userns, attrs, e);
 	if (fd == -EINVAL)
-		fd = mount_clone(m->source_fd, "", -1, attrs, e); /* no idmap there: its files belong to nobody inside */
+		fd = clone_planned(plan, m->source_fd, -1, attrs, e); /* no idmap there: its files belong to nobody inside */
 	(void)sys_close(userns);
 	return fd;
 }
@@ -476,13 +501,15 @@ static int attach_identity(int root, const struct root *parts, struct err *e)
 	return r;
 }
 
-static int attach_masks(int root, const struct root *parts, struct err *e)
+/* Below our own mount of /proc, not below what an image has at that name: a mask that finds no place is taken for one that this kernel lacks. */
+static int attach_masks(const struct root *parts, struct err *e)
 {
 	static const char *const covers[] = { [MASK_HIDE_FILE] = "hidden", [MASK_HIDE_DIR] = "empty", [MASK_READ_ONLY] = "" };
 
 	for (size_t i = 0; i < jail_num_masks; i++) {
 		const struct jail_mask *m = &jail_masks[i];
-		int r = cover(root, m->path + 1, m->how == MASK_READ_ONLY ? -1 : parts->furniture, covers[m->how], e);
+		int r = cover(parts->own[OWN_PROC], m->path + strlen("/proc/"), m->how == MASK_READ_ONLY ? -1 : parts->furniture,
+			      covers[m->how], e);
 
 		if (r < 0)
 			return err_wrap(e, r, "mask '%s'", m->path);
@@ -518,17 +545,13 @@ static int attach_volumes(const struct jail_plan *plan, int root, const struct r
 }
 
 /* Step 3 and 4: from here on "/" and "." are the sandbox's root. */
-static int enter(const struct jail_plan *plan, const struct root *root, struct err *e)
+static int enter(const struct jail_plan *plan, struct root *root, struct err *e)
 {
 	int overlay = root->overlay, r;
 
-	/* On a directory below the old root, not on the root itself: umount2() takes the topmost mount of a stack, and that must be the old
-	 * root with all its children. Its /proc is there, and nothing looks for it any more. */
-	for (size_t i = 0; i < root->num_buried; i++) {
-		r = sys_move_mount(root->buried[i], "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH);
-		if (r < 0)
-			return err_sys(e, r, "put a layer into the old root");
-	}
+	r = attach_buried(root, e);
+	if (r < 0)
+		return r;
 	r = sys_move_mount(overlay, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
 	if (r < 0)
 		return err_sys(e, r, "attach the new root");
@@ -568,7 +591,7 @@ static int furnish(const struct jail_plan *plan, const struct root *root, struct
 	if (r == 0)
 		r = attach_volumes(plan, fd, root, e);
 	if (r == 0 && !jail_without(plan, PART_MASKS))
-		r = attach_masks(fd, root, e);
+		r = attach_masks(root, e);
 	return r;
 }
 
@@ -613,7 +636,7 @@ int root_prepare(const struct jail_plan *plan, struct root *root, struct err *e)
 	return 0;
 }
 
-int root_enter(const struct jail_plan *plan, const struct root *root, struct err *e)
+int root_enter(const struct jail_plan *plan, struct root *root, struct err *e)
 {
 	int r = enter(plan, root, e);
 

@@ -21,7 +21,7 @@ struct root {
 	int overlay, usr, furniture, cpus;
 	int own[ROOT_OWN_MAX];
 	int buried[JAIL_LOWERS_MAX + 2];
-	size_t num_buried;
+	size_t num_buried, num_attached; /* made; and mounted somewhere */
 	int nodes[JAIL_DEVICES_MAX];
 	int volumes[JAIL_MOUNTS_MAX];
 	size_t num_volumes;
@@ -42,7 +42,7 @@ must_check int root_begin(const struct jail_plan *plan, struct root *ret, struct
  * @plan:      What to build
  * @userns_fd: The sandbox's user namespace, for idmapped clones; -1 when rootless
  *
- * Runs where root_begin() did, after it. Writes everything of @ret but `own`; what was made before a failure stays there.
+ * Runs where root_begin() did, after it; with JAIL_ATTACH_LAYERS in a mount namespace in which it may mount over /sys. Writes everything of @ret but `own`; what was made before a failure stays there.
  */
 must_check int root_build(const struct jail_plan *plan, int userns_fd, struct root *ret, struct err *e);
 
@@ -58,4 +58,4 @@ must_check int root_prepare(const struct jail_plan *plan, struct root *root, str
  *
  * Runs in the child after both others, before any program of the sandbox. Afterwards no path of the host resolves.
  */
-must_check int root_enter(const struct jail_plan *plan, const struct root *root, struct err *e);
+must_check int root_enter(const struct jail_plan *plan, struct root *root, struct err *e);

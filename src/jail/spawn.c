@@ -28,6 +28,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 
 #include "base/sys.h"
@@ -54,7 +55,7 @@ enum turn {
 struct spawn {
 	const struct jail_plan *plan;
 	struct root root;
-	int exe, control, parent;
+	int exe, control, parent, userns;
 	uint32_t turn; /* enum turn; atomic */
 	uint32_t tid;	       /* cleared by the kernel when the child has left our memory */
 	int failed;	       /* negative errno of the child, valid once tid is 0 */
@@ -244,11 +245,42 @@ static pid_t clone_child(struct spawn *s, const struct cgroup *cg, const struct 
 	return (pid_t)hooks->clone(hooks->data, &args, child_main, s);
 }
 
+/** struct build - root_build() in another task */
+struct build {
+	struct spawn *s;
+	struct err *e;
+};
+
+/* In a mount namespace of its own, which goes when the overlays have taken what they need of it. */
+static int build_elsewhere(void *arg)
+{
+	struct build *b = arg;
+	auto_close int own = sys_openat(AT_FDCWD, "/proc/thread-self/ns/mnt", O_RDONLY, 0);
+	int r = own < 0 ? own : sys_unshare(CLONE_NEWNS);
+
+	if (r == 0)
+		r = sys_mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL);
+	if (r < 0)
+		return err_sys(b->e, r, "make a mount namespace for the layers");
+	r = root_build(b->s->plan, b->s->userns, &b->s->root, b->e);
+	if (sys_setns(own, CLONE_NEWNS) < 0 && r == 0)
+		r = err_set(b->e, ERR_SYSTEM, "leave the mount namespace of the layers");
+	return r;
+}
+
+static int build(struct spawn *s, const struct jail_hooks *hooks, struct err *e)
+{
+	struct build b = { s, e };
+
+	if (s->plan->flags & JAIL_ATTACH_LAYERS)
+		return hooks->call(hooks->data, build_elsewhere, &b);
+	return root_build(s->plan, s->userns, &s->root, e);
+}
+
 /* The parent's part beside the child. */
-static int parent_setup(struct spawn *s, pid_t pid, struct err *e)
+static int parent_setup(struct spawn *s, pid_t pid, const struct jail_hooks *hooks, struct err *e)
 {
 	const struct jail_plan *plan = s->plan;
-	auto_close int userns = -EBADF;
 	int r;
 
 	if (!jail_without(plan, PART_USERNS)) {
@@ -259,12 +291,12 @@ static int parent_setup(struct spawn *s, pid_t pid, struct err *e)
 	pass_turn(s, TURN_MAPPED);
 	if (plan->flags & JAIL_ROOTLESS)
 		return 0;
-	if (!jail_without(plan, PART_USERNS)) {
-		userns = idmap_open(pid, e);
-		if (userns < 0)
-			return userns;
-	}
-	return root_build(plan, userns, &s->root, e);
+	s->userns = jail_without(plan, PART_USERNS) ? -EBADF : idmap_open(pid, e);
+	if (s->userns < 0 && s->userns != -EBADF)
+		return s->userns;
+	r = build(s, hooks, e);
+	close_p(&s->userns);
+	return r;
 }
 
 static int run_both(struct spawn *s, const struct cgroup *cg, const struct jail_hooks *hooks, void *stack,
@@ -280,7 +312,7 @@ static int run_both(struct spawn *s, const struct cgroup *cg, const struct jail_
 	ret->pid = clone_child(s, cg, hooks, stack, &ret->pidfd);
 	if (ret->pid < 0)
 		return err_sys(e, ret->pid, "make the namespaces of a sandbox");
-	r = parent_setup(s, ret->pid, e);
+	r = parent_setup(s, ret->pid, hooks, e);
 	pass_turn(s, r < 0 ? TURN_NEVER : TURN_BUILT);
 	if (r == 0)
 		r = hooks->meanwhile(hooks->data, e);

@@ -18,13 +18,15 @@ struct jail_init {
  * @before:    Called right before the clone
  * @clone:     sys_clone3_call() in the task that shall be init's parent, which shares memory and descriptors with the caller. It is
  *             the one whose network namespace the sandbox gets (rootless: makes one of its own)
+ * @call:      Call a function in that task, and return its result
  * @parent:    Descriptor that polls readable when that task has ended (a pidfd)
- * @meanwhile: Called when only the child is at work; a failure ends it
+ * @meanwhile: Called when only the child is at work, and nothing more is asked of that task; a failure ends the child
  * @data:      For all
  */
 struct jail_hooks {
 	int (*before)(void *data, struct err *e);
 	long (*clone)(void *data, struct clone_args *args, void (*fn)(void *), void *arg);
+	int (*call)(void *data, int (*fn)(void *), void *arg);
 	int (*parent)(void *data);
 	int (*meanwhile)(void *data, struct err *e);
 	void *data;

@@ -99,6 +99,12 @@ must_check int undertaker_ready(struct carrel_sandbox *sb, struct err *e);
 /* undertaker_clone() - sys_clone3_call() as its child. Return: pid; negative errno. */
 long undertaker_clone(struct carrel_sandbox *sb, struct clone_args *args, void (*fn)(void *), void *arg);
 
+/* undertaker_call() - Call a function as that task, which shares memory and descriptors with us. Return: its result; -ECHILD. */
+int undertaker_call(struct carrel_sandbox *sb, int (*fn)(void *), void *arg);
+
+/* undertaker_finish() - The last request: bring up loopback, let go of our descriptors. Returns at once. */
+void undertaker_finish(struct carrel_sandbox *sb);
+
 /* undertaker_net_up() - Wait until loopback is up. */
 must_check int undertaker_net_up(struct carrel_sandbox *sb, struct err *e);
 

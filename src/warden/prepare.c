@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -133,6 +134,28 @@ static unsigned test_without(void)
 }
 #endif
 
+/* What an older kernel needs to be done in another way (see enum jail_flags). */
+static unsigned kernel_flags(void)
+{
+	struct utsname u;
+	uint64_t major, minor;
+	char *dot, *end;
+
+	if (uname(&u) < 0 || !(dot = strchr(u.release, '.')))
+		return 0;
+	*dot++ = '\0';
+	end = dot + strspn(dot, "0123456789");
+	*end = '\0';
+	if (str_to_u64(u.release, &major) < 0 || str_to_u64(dot, &minor) < 0)
+		return 0;
+#ifdef CARREL_TEST_SWITCHES
+	if (getenv("CARREL_TEST_OLD_KERNEL")) /* the way of 6.1 on a newer one */
+		return JAIL_ATTACH_LAYERS | JAIL_LOWERDIR_LIST;
+#endif
+	return (major < 6 || (major == 6 && minor < 15) ? JAIL_ATTACH_LAYERS : 0) |
+	       (major < 6 || (major == 6 && minor < 7) ? JAIL_LOWERDIR_LIST : 0);
+}
+
 void plan_begin(const struct carrel_spec *spec, const char *id, const struct slot *slot, struct jail_plan *ret)
 {
 	uid_t uid = geteuid();
@@ -141,7 +164,7 @@ void plan_begin(const struct carrel_spec *spec, const char *id, const struct slo
 	(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
 	(void)snprintf(ret->hostname, sizeof(ret->hostname), "%s", spec->hostname ? spec->hostname : id);
 	ret->flags = (uid ? JAIL_ROOTLESS : 0) | (spec->host_network ? JAIL_HOST_NETWORK : 0) |
-		     (spec->nested_userns ? JAIL_NESTED_USERNS : 0) | (spec->read_only ? JAIL_READ_ONLY_ROOT : 0);
+		     (spec->nested_userns ? JAIL_NESTED_USERNS : 0) | (spec->read_only ? JAIL_READ_ONLY_ROOT : 0) | kernel_flags();
 #ifdef CARREL_TEST_SWITCHES
 	ret->without = test_without();
 #endif

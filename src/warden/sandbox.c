@@ -246,6 +246,11 @@ static long hook_clone(void *data, struct clone_args *args, void (*fn)(void *), 
 	return undertaker_clone(((struct starting *)data)->sb, args, fn, arg);
 }
 
+static int hook_call(void *data, int (*fn)(void *), void *arg)
+{
+	return undertaker_call(((struct starting *)data)->sb, fn, arg);
+}
+
 static int hook_parent(void *data)
 {
 	return ((struct starting *)data)->sb->undertaker;
@@ -255,14 +260,17 @@ static int hook_parent(void *data)
 static int hook_meanwhile(void *data, struct err *e)
 {
 	struct starting *s = data;
-	int r = send_config(s->sb, &s->plan, e);
+	int r;
+
+	undertaker_finish(s->sb);
+	r = send_config(s->sb, &s->plan, e);
 
 	return r < 0 ? r : undertaker_net_up(s->sb, e);
 }
 
 static int spawn(struct starting *s, struct err *e)
 {
-	const struct jail_hooks hooks = { hook_before, hook_clone, hook_parent, hook_meanwhile, s };
+	const struct jail_hooks hooks = { hook_before, hook_clone, hook_call, hook_parent, hook_meanwhile, s };
 	struct carrel_sandbox *sb = s->sb;
 	auto_close int exe = make_exe(&s->plan, e), inner = -EBADF;
 	int pair[2], r;
@@ -459,6 +467,7 @@ static int remove_dir(struct carrel_sandbox *sb, struct err *e)
 /* Kill init. Its end takes the kernel half a millisecond of unmounting; meanwhile the groups go. Return: 0 if all are gone. */
 static int begin_end(struct carrel_sandbox *sb)
 {
+	ignored(client_dispatch(sb, 0, NULL)); /* what ended before stays known */
 	if (sb->init.pidfd >= 0)
 		(void)sys_pidfd_send_signal(sb->init.pidfd, SIGKILL); /* it may have ended */
 	close_p(&sb->control);

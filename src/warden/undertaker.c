@@ -5,7 +5,8 @@
  * page table is copied) and, until the sandbox has started, its descriptors. In order, it
  *
  *  1. makes the network namespace, the longest step of a start, while the owner does everything else;
- *  2. clones init into it when the owner asks. So init is its child and not the owner's: execve() makes SIGCHLD the exit signal of every
+ *  2. does what the owner asks it to: clones init into that namespace, and on older kernels lays out the root's layers in a mount
+ *     namespace of its own. So init is its child and not the owner's: execve() makes SIGCHLD the exit signal of every
  *     process, and a program that links us may wait() for children of its own;
  *  3. brings up loopback, while init's root is being assembled;
  *  4. lets go of the owner's descriptors, and sleeps until the owner kills it (the ordinary end: everything is removed) or dies. Then it removes
@@ -37,16 +38,18 @@
 enum state {
 	STATE_DEAD,
 	STATE_STARTED,
-	STATE_READY,  /* the network namespace exists, or is not asked for: it waits for a clone */
-	STATE_CLONED, /* init has been cloned, or could not be */
-	STATE_LO_UP,  /* loopback is up: a program may use it */
+	STATE_READY,	   /* the network namespace exists, or is not asked for: it waits for requests */
+	STATE_ANSWERED,	     /* the first request has been answered; one more for each further */
+	STATE_DONE = 1000,   /* loopback is up: a program may use it */
 };
 
-/** struct request - A clone that the owner asks for; filled before @asked is set */
+/** struct request - What the owner asks for; filled before undertaker::asked counts it */
 struct request {
-	struct clone_args *args;
-	void (*fn)(void *);
-	void *arg;
+	enum { ASK_CLONE, ASK_CALL, ASK_LO_UP } what;
+	struct clone_args *args; /* ASK_CLONE */
+	void (*child)(void *);	 /* likewise */
+	int (*fn)(void *);	 /* ASK_CALL */
+	void *arg;		 /* of either */
 	long result;
 };
 
@@ -55,7 +58,7 @@ struct undertaker {
 	int owner;	  /* pidfd of the owner, in the shared table at first, then in its own */
 	unsigned net;	  /* 1: make a network namespace first */
 	uint32_t state;	  /* enum state */
-	uint32_t asked;	  /* futex: 1 when @request is there, 2 when there will be none */
+	uint32_t asked;	  /* futex: number of requests so far */
 	int failed;	  /* negative errno of the step that failed */
 	struct err story; /* likewise */
 	struct request request;
@@ -110,16 +113,23 @@ static bool owner_is_gone(const struct undertaker *u, const struct timespec *tim
 	return sys_call4(__NR_ppoll, &fd, 1, timeout, 0) == 1;
 }
 
-/* Wait for the owner's request, and do it. An owner that dies meanwhile asks for nothing any more. */
-static void serve_clone(struct undertaker *u)
+/* Answer requests until the last, ASK_LO_UP. An owner that has died asks for nothing any more. */
+static void serve(struct undertaker *u)
 {
 	const struct timespec at_once = { 0, 0 }, second = { .tv_sec = 1 };
+	struct request *q = &u->request;
 
-	while (!__atomic_load_n(&u->asked, __ATOMIC_ACQUIRE) && !owner_is_gone(u, &at_once))
-		(void)sys_futex(&u->asked, FUTEX_WAIT_PRIVATE, 0, &second);
-	if (u->asked == 1)
-		u->request.result = sys_clone3_call(u->request.args, u->request.fn, u->request.arg);
-	reach(u, STATE_CLONED);
+	for (uint32_t served = 0;; served++) {
+		while (__atomic_load_n(&u->asked, __ATOMIC_ACQUIRE) == served) {
+			if (owner_is_gone(u, &at_once))
+				return;
+			(void)sys_futex(&u->asked, FUTEX_WAIT_PRIVATE, served, &second);
+		}
+		if (q->what == ASK_LO_UP)
+			return;
+		q->result = q->what == ASK_CLONE ? sys_clone3_call(q->args, q->child, q->arg) : q->fn(q->arg);
+		reach(u, STATE_ANSWERED + served);
+	}
 }
 
 /* From here on it must hold nothing of the owner's: a pipe that it kept open would never end for who reads it. */
@@ -149,10 +159,10 @@ static void undertaker_main(void *arg)
 	if (u->net)
 		u->failed = net_make_here(&u->story);
 	reach(u, STATE_READY);
-	serve_clone(u);
+	serve(u);
 	if (u->net && u->failed == 0)
 		u->failed = net_furnish(&u->story);
-	reach(u, STATE_LO_UP);
+	reach(u, STATE_DONE);
 	let_go(u);
 	while (!owner_is_gone(u, NULL))
 		;
@@ -222,21 +232,38 @@ int undertaker_ready(struct carrel_sandbox *sb, struct err *e)
 	return wait_until(undertaker_of(sb), STATE_READY, e);
 }
 
-long undertaker_clone(struct carrel_sandbox *sb, struct clone_args *args, void (*fn)(void *), void *arg)
+/* Return: what it answered; -ECHILD if it is gone. */
+static long ask(struct undertaker *u, struct request q)
 {
-	struct undertaker *u = undertaker_of(sb);
+	uint32_t before = u->asked;
 
-	u->request = (struct request){ args, fn, arg, -ECHILD };
-	__atomic_store_n(&u->asked, 1, __ATOMIC_RELEASE);
+	q.result = -ECHILD;
+	u->request = q;
+	__atomic_store_n(&u->asked, before + 1, __ATOMIC_RELEASE);
 	(void)sys_futex(&u->asked, FUTEX_WAKE_PRIVATE, 1, NULL);
-	if (wait_until(u, STATE_CLONED, NULL) < 0)
+	if (q.what != ASK_LO_UP && wait_until(u, STATE_ANSWERED + before, NULL) < 0)
 		return -ECHILD;
 	return u->request.result;
 }
 
+long undertaker_clone(struct carrel_sandbox *sb, struct clone_args *args, void (*child)(void *), void *arg)
+{
+	return ask(undertaker_of(sb), (struct request){ .what = ASK_CLONE, .args = args, .child = child, .arg = arg });
+}
+
+int undertaker_call(struct carrel_sandbox *sb, int (*fn)(void *), void *arg)
+{
+	return (int)ask(undertaker_of(sb), (struct request){ .what = ASK_CALL, .fn = fn, .arg = arg });
+}
+
+void undertaker_finish(struct carrel_sandbox *sb)
+{
+	(void)ask(undertaker_of(sb), (struct request){ .what = ASK_LO_UP }); /* nobody waits here */
+}
+
 int undertaker_net_up(struct carrel_sandbox *sb, struct err *e)
 {
-	return wait_until(undertaker_of(sb), STATE_LO_UP, e);
+	return wait_until(undertaker_of(sb), STATE_DONE, e);
 }
 
 void undertaker_leave(struct carrel_sandbox *sb)
