@@ -226,6 +226,14 @@ static bool tree_is_everything(const struct init *in, const struct exec *x)
 
 /* --- Both -------------------------------------------------------------------------------------------------------------------- */
 
+/* Everything that can be found without groups. */
+static uint32_t tree_kill_found(const struct init *in, const struct exec *x)
+{
+	if (tree_is_everything(in, x))
+		return kill(-1, SIGKILL) == 0 ? procs_signal(in, x, 0) : 0;
+	return procs_signal(in, x, SIGKILL);
+}
+
 uint32_t tree_kill(const struct init *in, const struct exec *x)
 {
 	if (in->cgroup2 >= 0) {
@@ -233,12 +241,14 @@ uint32_t tree_kill(const struct init *in, const struct exec *x)
 		return group_signal(in, x->id, 0);
 	}
 	if (in->pids1 >= 0) {
+		uint32_t left;
+
 		tree_write(in, x->id, "pids.max", "0");
-		return group_signal(in, x->id, SIGKILL);
+		left = group_signal(in, x->id, SIGKILL);
+		/* With namespaces of its own a process may mount this hierarchy and go into a group below, which is not in that list. */
+		return in->flags & CONFIG_NESTED_USERNS ? MAX(left, tree_kill_found(in, x)) : left;
 	}
-	if (tree_is_everything(in, x))
-		return kill(-1, SIGKILL) == 0 ? procs_signal(in, x, 0) : 0;
-	return procs_signal(in, x, SIGKILL);
+	return tree_kill_found(in, x);
 }
 
 uint32_t tree_count(const struct init *in, const struct exec *x)
