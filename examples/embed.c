@@ -15,7 +15,8 @@ static struct carrel_sandbox *start(struct carrel_error *e)
 	struct carrel_spec *spec = carrel_spec_new();
 	struct carrel_sandbox *sandbox = NULL;
 
-	if (spec && carrel_spec_set(spec, "memory", "256m", e) == 0 && carrel_spec_set(spec, "pids-limit", "64", e) == 0)
+	if (spec && carrel_spec_set(spec, "memory", "256m", e) == 0 &&
+	    carrel_spec_set(spec, "pids-limit", "64", e) == 0)
 		(void)carrel_start(spec, &sandbox, e);
 	carrel_spec_free(spec);
 	return sandbox;
@@ -27,7 +28,8 @@ static struct carrel_exec *run(struct carrel_sandbox *sandbox, const char *line,
 	struct carrel_command *command = carrel_command_new((const char *[]){ "sh", "-c", line, NULL });
 	struct carrel_exec *exec = NULL;
 
-	if (command && carrel_command_set(command, "hold", "true", e) == 0 && carrel_command_set(command, "timeout", "10s", e) == 0)
+	if (command && carrel_command_set(command, "hold", "true", e) == 0 &&
+	    carrel_command_set(command, "timeout", "10s", e) == 0)
 		(void)carrel_exec(sandbox, command, &exec, e);
 	carrel_command_free(command);
 	return exec;
@@ -58,7 +60,8 @@ static int show_receipt(struct carrel_exec *exec, struct carrel_error *e)
 	for (size_t i = 0; i < carrel_receipt_count(receipt); i++) {
 		const struct carrel_layer *layer = carrel_receipt_layer(receipt, i);
 
-		printf("  %-8s %-20s %s\n", states[layer->state], layer->name, layer->why[0] ? layer->why : layer->evidence);
+		printf("  %-8s %-20s %s\n", states[layer->state], layer->name,
+		       layer->why[0] ? layer->why : layer->evidence);
 	}
 	carrel_receipt_free(receipt);
 	return 0;
@@ -70,7 +73,8 @@ static int finish(struct carrel_exec *exec, struct carrel_error *e)
 
 	if (carrel_exec_go(exec, e) < 0 || stream(exec, e) < 0 || carrel_exec_wait(exec, -1, &result, e) < 0)
 		return -1;
-	printf("  -> %s, exit code %d, %.1f ms\n", carrel_outcome_name(result.outcome), result.exit_code, (double)result.wall_ns / 1e6);
+	printf("  -> %s, exit code %d, %.1f ms\n", carrel_outcome_name(result.outcome), result.exit_code,
+	       (double)result.wall_ns / 1e6);
 	return 0;
 }
 
@@ -85,7 +89,8 @@ static int work(struct carrel_sandbox *sandbox, struct carrel_error *e)
 		goto out;
 	if (carrel_stats(sandbox, &stats, e) < 0)
 		goto out;
-	printf("  %" PRIu64 " KiB of memory now, %" PRIu64 " ms of CPU so far\n", stats.memory_bytes / 1024, stats.cpu_us / 1000);
+	printf("  %" PRIu64 " KiB of memory now, %" PRIu64 " ms of CPU so far\n", stats.memory_bytes / 1024,
+	       stats.cpu_us / 1000);
 	second = run(sandbox, "echo the log has $(wc -l < log) lines", e);
 	if (second)
 		r = finish(second, e);

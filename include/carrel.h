@@ -97,6 +97,10 @@ struct carrel_error {
  *  nested-userns   true | false                   false         processes may make user namespaces (browsers, bubblewrap)
  *  die-with-owner  true | false                   true          the sandbox ends when the process that started it does
  *
+ * backing=auto is memory, unless a size was set that is more than the memory limit: then a project quota where the store's file system has it
+ * (ext4 or xfs mounted with prjquota), else a loop device, else memory all the same. A layer in memory counts as memory of the sandbox.
+ * Quota and loop need root (and mkfs.ext4 for loop); asked for by name where they cannot be had, they are an error.
+ *
  * SIZE is bytes with an optional suffix k, m, g or t (powers of 1024).
  */
 struct carrel_spec;

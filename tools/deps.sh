@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh - Install the Debian packages that a task needs and that are missing, after saying which: deps.sh build|test|bench
+# deps.sh - Install the Debian packages that a task needs and that are missing, after saying which: deps.sh build|test|bench|vm
 set -eu
 
 build="gcc libc6-dev pkg-config meson ninja-build python3 musl-dev libseccomp-dev libarchive-dev libcmocka-dev linux-libc-dev"
 test="$build python3-pytest python3-pexpect clang libclang-rt-14-dev clang-format uidmap e2fsprogs strace gdb tmux git dpkg-dev \
 make gcc tar xz-utils zstd procps util-linux"
+vm="qemu-system-x86 busybox-static kmod e2fsprogs"
 bench="$build bubblewrap crun runc systemd-container debootstrap"
 
 case "${1:-}" in
 build) want=$build ;;
 test) want=$test ;;
 bench) want=$bench ;;
-*) echo "usage: deps.sh build|test|bench" >&2; exit 2 ;;
+vm) want=$vm ;;
+*) echo "usage: deps.sh build|test|bench|vm" >&2; exit 2 ;;
 esac
 
 missing=

@@ -117,17 +117,15 @@ void json_string_end(struct json *j)
 }
 
 /* RFC 8259 section 7: what a string cannot hold as it is. DEL is legal, but nobody wants it on a terminal. */
+/* Without printf(): a stream of nothing but control characters is 64 MiB of these. */
 static void put_escape(struct buf *b, unsigned char c)
 {
-	static const char short_escapes[] = "\bb\ff\nn\rr\tt\"\"\\\\";
+	static const char hex[] = "0123456789abcdef";
+	static const char letters[0x20] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
+	const char letter = c == '"' || c == '\\' ? (char)c : c < sizeof(letters) ? letters[c] : '\0';
+	const char text[] = { '\\', letter ? letter : 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 
-	for (const char *s = short_escapes; *s; s += 2) {
-		if ((unsigned char)*s == c) {
-			(void)buf_printf(b, "\\%c", s[1]);
-			return;
-		}
-	}
-	(void)buf_printf(b, "\\u%04x", c);
+	(void)buf_add(b, text, letter ? 2 : sizeof(text));
 }
 
 static bool needs_escape(unsigned char c)

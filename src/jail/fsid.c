@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fsid.c - Act on files as the root of a sandbox, for one call
  *
- * Theory of operation. Runs in the warden, in the thread that starts a sandbox. An overlay keeps the credentials of who mounts it and
- * makes its own directories with them. If its writable layer is an idmapped mount, the host's root has no id there (EOVERFLOW), and the
- * overlay comes up read-only; so it is mounted with the ids of the sandbox's root. Changing the file system uid drops the capabilities
- * over files, which the overlay needs: SECBIT_NO_SETUID_FIXUP keeps them.
+ * Theory of operation. Runs in the warden, in the thread that starts a sandbox. An overlay keeps the credentials of
+ * who mounts it and makes its own directories with them. If its writable layer is an idmapped mount, the host's root
+ * has no id there (EOVERFLOW), and the overlay comes up read-only; so it is mounted with the ids of the sandbox's
+ * root. Changing the file system uid drops the capabilities over files, which the overlay needs:
+ * SECBIT_NO_SETUID_FIXUP keeps them.
  *
- * All of this is per thread when asked of the kernel directly; libc's wrappers would change every thread of the caller. The kernel also
- * clears the thread's parent-death signal and its memory's dumpable flag: the first is restored here, the second by jail_spawn(). */
+ * All of this is per thread when asked of the kernel directly; libc's wrappers would change every thread of the
+ * caller. The kernel also clears the thread's parent-death signal and its memory's dumpable flag: the first is
+ * restored here, the second by jail_spawn(). */
 #include "jail/fsid.h"
 
 #include <linux/securebits.h>

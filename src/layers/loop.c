@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loop.c - A file as a block device
  *
- * Theory of operation. Runs in the warden, as root of the host. The kernel names a free device (LOOP_CTL_GET_FREE) without reserving it;
- * LOOP_CONFIGURE then binds the file, its name and AUTOCLEAR in one step, and fails with EBUSY if somebody else was faster. So we ask again.
- * From that step on the device lives exactly as long as a descriptor or a mount of it: there is no state in which a SIGKILL leaves one
- * behind. LOOP_SET_FD with LOOP_SET_STATUS64 was rejected for the gap between the two. */
+ * Theory of operation. Runs in the warden, as root of the host. The kernel names a free device (LOOP_CTL_GET_FREE)
+ * without reserving it; LOOP_CONFIGURE then binds the file, its name and AUTOCLEAR in one step, and fails with EBUSY
+ * if somebody else was faster. So we ask again. From that step on the device lives exactly as long as a descriptor or
+ * a mount of it: there is no state in which a SIGKILL leaves one behind. LOOP_SET_FD with LOOP_SET_STATUS64 was
+ * rejected for the gap between the two. */
 #include "layers/loop.h"
 
 #include <fcntl.h>
@@ -32,7 +33,9 @@ static int open_control(struct err *e)
 		return fd;
 	if (fd == -ENOENT || fd == -ENXIO || fd == -ENODEV) {
 		r = err_set(e, ERR_UNSUPPORTED, "make a loop device: there is no '%s'", CONTROL);
-		return err_hint(e, r, "load the module: modprobe loop; in a container, lend it /dev/loop*; or use backing=tmpfs");
+		return err_hint(e, r,
+				"load the module: modprobe loop; in a container, lend it /dev/loop*; or use "
+				"backing=tmpfs");
 	}
 	return err_hint(e, err_sys(e, fd, "open '%s'", CONTROL), "run as root, or use backing=tmpfs");
 }
@@ -79,7 +82,8 @@ static int attach_once(int control, int file, const char *name, struct err *e)
 	if (r == -EBUSY)
 		return r;
 	if (r == -EINVAL || r == -ENOTTY)
-		return err_hint(e, err_set(e, ERR_UNSUPPORTED, "configure '%s'", path), "needs Linux 5.8; use backing=tmpfs");
+		return err_hint(e, err_set(e, ERR_UNSUPPORTED, "configure '%s'", path),
+				"needs Linux 5.8; use backing=tmpfs");
 	return err_sys(e, r, "configure '%s'", path);
 }
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mkfs.c - An ext4 file system in a file
  *
- * Theory of operation. Runs in the warden. mkfs.ext4 is a program of the host (e2fsprogs), started as the other helpers of the engine are: with
- * clone3(CLONE_VM) and no exit signal, so that a caller with its own children and handlers notices nothing (posix_spawn() would send it a
- * SIGCHLD, and a caller that ignores those would take the result away). The child gets the file as descriptor 3, a memfd for what it says,
- * an empty environment, and dies with us.
+ * Theory of operation. Runs in the warden. mkfs.ext4 is a program of the host (e2fsprogs), started as the other
+ * helpers of the engine are: with clone3(CLONE_VM) and no exit signal, so that a caller with its own children and
+ * handlers notices nothing (posix_spawn() would send it a SIGCHLD, and a caller that ignores those would take the
+ * result away). The child gets the file as descriptor 3, a memfd for what it says, an empty environment, and dies
+ * with us.
  *
- * The file system lives as long as one sandbox, which decides its features: no journal (a crash ends it), no resize room, checksums so that
- * unused inode tables need not be written, a minimum of 5 ms for any size (measured, 1.1 GiB and 20 GiB sparse). libext2fs was
- * rejected: it would be the only large library in a static program whose start is counted in microseconds. */
+ * The file system lives as long as one sandbox, which decides its features: no journal (a crash ends it), no resize
+ * room, checksums so that unused inode tables need not be written, a minimum of 5 ms for any size (measured, 1.1 GiB
+ * and 20 GiB sparse). libext2fs was rejected: it would be the only large library in a static program whose start is
+ * counted in microseconds. */
 #include "layers/mkfs.h"
 
 #include <fcntl.h>
@@ -29,11 +31,14 @@
 #define STACK_SIZE KIB(32) /* the child calls no library */
 
 /* Where distributions install it; root's PATH may lack all of them. */
-static const char *const programs[] = { "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4", "/usr/local/sbin/mkfs.ext4" };
+static const char *const programs[] = { "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4",
+					"/usr/local/sbin/mkfs.ext4" };
 
-#define FEATURES                                                                                                     \
-	"none,extent,64bit,flex_bg,sparse_super,filetype,dir_index,dir_nlink,large_file,huge_file,extra_isize,ext_attr," \
-	"metadata_csum"
+#define FEATURES                                                                                                       \
+	"none,extent,64bit,flex_bg,sparse_super,filetype,dir_index,dir_nlink,large_file,huge_file,extra_isize,"        \
+	"ext_attr,metadata_csum"
+#define EXTENDED "lazy_itable_init=1,nodiscard,root_owner=0:0"
+#define FILE_INSIDE "/proc/self/fd/3" /* where the child has the file */
 
 /** struct mkfs - What the child needs; on memory that both share until it executes */
 struct mkfs {
@@ -149,8 +154,8 @@ int mkfs_ext4(int file, uint64_t inodes, struct err *e)
 {
 	const char *program = find_program(e);
 	char count[24];
-	const char *const argv[] = { program, "-qF", "-b", "4096", "-I", "256", "-m", "0", "-N", count, "-O", FEATURES,
-				     "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", "/proc/self/fd/3", NULL };
+	const char *const argv[] = { program, "-qF", "-b",     "4096", "-I",	 "256",	      "-m", "0",
+				     "-N",    count, "-O",     FEATURES, "-E", EXTENDED, FILE_INSIDE, NULL };
 	auto_close int out = -EBADF, pidfd = -EBADF;
 	struct mkfs m = { .argv = argv, .file = file };
 	int r;

@@ -37,5 +37,6 @@ must_check int quota_inodes(int dir, uint32_t project, uint64_t *ret, struct err
  */
 must_check int quota_assign(int dir, uint32_t project, struct err *e);
 
-/* quota_project() - The project of a directory, 0 if it has none. @dir is open for reading. Return: 0; negative errno. */
+/* quota_project() - The project of a directory, 0 if it has none. @dir is open for reading. Return: 0; negative
+ * errno. */
 must_check int quota_project(int dir, uint32_t *ret);

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* upper.c - The writable layer on disk: made, limited, removed
  *
- * Theory of operation. Runs in the warden, as root of the host. Both kinds end as the same thing, a detached mount of an empty directory whose
- * size is limited by the kernel, so that the jail need not know which it is. Ids on disk are plain (0, 1000); the mount maps them.
+ * Theory of operation. Runs in the warden, as root of the host. Both kinds end as the same thing, a detached mount of
+ * an empty directory whose size is limited by the kernel, so that the jail need not know which it is. Ids on disk are
+ * plain (0, 1000); the mount maps them.
  *
- *   quota  STORE/upper/ID on the store's own file system, with a project of its own. As fast as that file system. A SIGKILL of the owner
- *          leaves the directory, named by the sandbox's id: the undertaker removes it, else a sweep (upper_list(), upper_remove()).
- *   loop   a sparse file, an ext4 in it, a loop device. The file never has a name (O_TMPFILE; where that is missing, a name for the
- *          instant between open and unlink), the device frees itself, the mount is detached: a SIGKILL at any point leaves nothing.
+ *   quota  STORE/upper/ID on the store's own file system, with a project of its own, and as fast. A SIGKILL of the
+ *          owner leaves the directory, named by the sandbox's id: the undertaker removes it, else a sweep.
+ *   loop   a sparse file, an ext4 in it, a loop device. The file never has a name (O_TMPFILE; where that is missing,
+ *          one for the instant between open and unlink), the device frees itself, the mount is detached: a SIGKILL
+ *          at any point leaves nothing.
  *
- * The size of a loop is made exact from within: its image is somewhat larger than asked for (inode tables, bitmaps, what ext4 holds back), and
- * "ballast", an unwritten file outside of `upper`, takes what is too much. Computing the overhead exactly was rejected: it depends on the
- * version of mkfs and the kernel. Reserved blocks were rejected: `-m` counts in percent, and root of some hosts may use them.
+ * The size of a loop is made exact from within: its image is somewhat larger than asked for (inode tables, bitmaps,
+ * what ext4 holds back), and "ballast", an unwritten file outside of `upper`, takes what is too much. Computing the
+ * overhead exactly was rejected: it depends on the version of mkfs and the kernel. Reserved blocks were rejected:
+ * `-m` counts in percent, and root of some hosts may use them.
  *
- * Nothing is synced: the layer lives as long as its sandbox, and the overlay is mounted `volatile`. The directory of a quota outlives a
- * power cut, and is collected with the first sweep, since the table of slots does not. */
+ * Nothing is synced: the layer lives as long as its sandbox, and the overlay is mounted `volatile`. The directory of
+ * a quota outlives a power cut, and is collected with the first sweep, since the table of slots does not. */
 #include "layers/upper.h"
 
 #include <dirent.h>
@@ -37,8 +40,9 @@
 #define ID_SIZE 16
 #define PROJECTS_PER_SLOT 16
 
-/* What we and two overlays make ourselves, which is not the sandbox's to pay: the directory, upper, work, usr, usrwork, and in each work
- * directory work, index, incompat, incompat/volatile and a temporary one. A directory takes a block of 4 KiB, 16 at most with its extents. */
+/* What we and two overlays make ourselves, which is not the sandbox's to pay: the directory, upper, work, usr,
+ * usrwork, and in each work directory work, index, incompat, incompat/volatile and a temporary one. A directory takes
+ * a block of 4 KiB, 16 at most with its extents. */
 #define OWN_INODES 16
 #define OWN_BYTES KIB(128)
 
@@ -47,9 +51,10 @@
 #define INODE 256
 #define GROUP_BLOCKS 32768 /* and as many inodes at most: one bit each in a bitmap of one block */
 #define RESERVED_INODES 11 /* the first that a file can have */
-#define HELD_BACK 4096	   /* blocks that ext4 keeps for its own late allocations: at most 2 % and 4096 (ext4_calculate_resv_clusters) */
-#define DESCRIPTOR 64	   /* bytes for each group, in each copy of the table; copies are in 0, 1 and powers of 3, 5 and 7 */
-#define MAX_COPIES 32	   /* groups of that kind in 2^32 blocks */
+#define HELD_BACK                                                                                                      \
+	4096 /* blocks that ext4 keeps for its own late allocations: at most 2 % and 4096 (ext4_calculate_resv_clusters) */
+#define DESCRIPTOR 64 /* bytes for each group, in each copy of the table; copies are in 0, 1 and powers of 3, 5 and 7 */
+#define MAX_COPIES 32 /* groups of that kind in 2^32 blocks */
 
 /* Sizes beyond are not for one sandbox, and come near what ext4 can have (2^32 inodes). */
 #define BYTES_MAX (UINT64_C(64) << 40)
@@ -100,7 +105,9 @@ static int open_parent(int store_fd, struct err *e)
 	return fd < 0 ? err_sys(e, fd, "open '%s' in the store", DIR_NAME) : fd;
 }
 
-/* --- Quota ------------------------------------------------------------------------------------------------------------------ */
+/* --- Quota
+ * ------------------------------------------------------------------------------------------------------------------
+ * */
 
 static int remove_layer(int parent, const char *name, struct err *e)
 {
@@ -116,8 +123,8 @@ static int remove_layer(int parent, const char *name, struct err *e)
 	return r;
 }
 
-/* A project of this slot that nobody has files in. Usually it is the first: the others are for what a killed sandbox left, and for sandboxes
- * of another run directory over the same store. */
+/* A project of this slot that nobody has files in. Usually it is the first: the others are for what a killed sandbox
+ * left, and for sandboxes of another run directory over the same store. */
 static int find_project(int parent, uint32_t slot, uint32_t *ret, struct err *e)
 {
 	int r;
@@ -134,7 +141,8 @@ static int find_project(int parent, uint32_t slot, uint32_t *ret, struct err *e)
 			return 0;
 		}
 	}
-	r = err_set(e, ERR_EXHAUSTED, "find a free project for the writable layer: %d have files of dead sandboxes", PROJECTS_PER_SLOT);
+	r = err_set(e, ERR_EXHAUSTED, "find a free project for the writable layer: %d have files of dead sandboxes",
+		    PROJECTS_PER_SLOT);
 	return err_hint(e, r, "carrel doctor --sweep");
 }
 
@@ -175,7 +183,9 @@ static int make_quota(int parent, const struct upper_want *want, struct err *e)
 	return fd;
 }
 
-/* --- Loop ------------------------------------------------------------------------------------------------------------------- */
+/* --- Loop
+ * -------------------------------------------------------------------------------------------------------------------
+ * */
 
 static uint64_t div_up(uint64_t n, uint64_t by)
 {
@@ -226,8 +236,9 @@ static int mount_failed(int r, const char *step, struct err *e)
 	return err_sys(e, r, "%s the file system of the writable layer", step);
 }
 
-/* noinit_itable: the kernel would fill the unused inode tables with zeroes in the background, and the sparse file with them. nobarrier: a
- * flush of the device is a flush of the store's file system, for data that nobody will read after a crash. */
+/* noinit_itable: the kernel would fill the unused inode tables with zeroes in the background, and the sparse file
+ * with them. nobarrier: a flush of the device is a flush of the store's file system, for data that nobody will read
+ * after a crash. */
 static int mount_device(int device, struct err *e)
 {
 	auto_close int fs = sys_fsopen("ext4");
@@ -261,7 +272,8 @@ static int add_ballast(int layer, uint64_t bytes, struct err *e)
 		return err_sys(e, -errno, "look at the writable layer");
 	have = (uint64_t)st.f_bavail * BLOCK;
 	if (have < bytes)
-		return err_set(e, ERR_SYSTEM, "make a writable layer of %" PRIu64 " bytes: its file system has %" PRIu64, bytes, have);
+		return err_set(e, ERR_SYSTEM,
+			       "make a writable layer of %" PRIu64 " bytes: its file system has %" PRIu64, bytes, have);
 	fd = openat(layer, "ballast", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 || (have > bytes && fallocate(fd, 0, 0, (off_t)(have - bytes)) < 0))
 		return err_sys(e, -errno, "limit the writable layer to %" PRIu64 " bytes", bytes);
@@ -278,7 +290,8 @@ static int make_loop(int parent, const struct upper_want *want, struct err *e)
 	if (file < 0)
 		return file;
 	if (ftruncate(file, (off_t)image_size(want->bytes + OWN_BYTES, inodes)) < 0)
-		return err_hint(e, err_sys(e, -errno, "size the file of the writable layer"), "ask for less: --storage-opt size=SIZE");
+		return err_hint(e, err_sys(e, -errno, "size the file of the writable layer"),
+				"ask for less: --storage-opt size=SIZE");
 	r = mkfs_ext4(file, inodes, e);
 	if (r < 0)
 		return r;
@@ -294,7 +307,9 @@ static int make_loop(int parent, const struct upper_want *want, struct err *e)
 	return r < 0 ? r : take_fd(layer);
 }
 
-/* --- Both ------------------------------------------------------------------------------------------------------------------- */
+/* --- Both
+ * -------------------------------------------------------------------------------------------------------------------
+ * */
 
 int upper_make(int store_fd, enum upper_kind kind, const struct upper_want *want, struct err *e)
 {
@@ -304,7 +319,8 @@ int upper_make(int store_fd, enum upper_kind kind, const struct upper_want *want
 	if (strlen(want->id) != ID_SIZE || strchr(want->id, '/') || want->slot >= UPPER_SLOTS)
 		return err_set(e, ERR_INVALID, "make the writable layer of '%.32s'", want->id);
 	if (want->bytes > BYTES_MAX || want->inodes > INODES_MAX) {
-		r = err_set(e, ERR_INVALID, "make a writable layer of %" PRIu64 " bytes and %" PRIu64 " inodes", want->bytes, want->inodes);
+		r = err_set(e, ERR_INVALID, "make a writable layer of %" PRIu64 " bytes and %" PRIu64 " inodes",
+			    want->bytes, want->inodes);
 		return err_hint(e, r, "on disk it has at most 64t and 4026531840 inodes");
 	}
 	parent = open_parent(store_fd, e);

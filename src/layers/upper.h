@@ -17,8 +17,8 @@ enum upper_kind {
 /* upper_kind_name() - "memory", "project quota", "loop device": for plans and receipts. */
 const char *upper_kind_name(enum upper_kind kind);
 
-/* Project ids that Carrel uses: UPPER_PROJECT_BASE up to 0x7000ffff, sixteen for each slot (warden/slot.h). The numbers are far from what
- * /etc/projid and container engines count up from 1. */
+/* Project ids that Carrel uses: UPPER_PROJECT_BASE up to 0x7000ffff, sixteen for each slot (warden/slot.h). The
+ * numbers are far from what /etc/projid and container engines count up from 1. */
 #define UPPER_PROJECT_BASE UINT32_C(0x70000000)
 #define UPPER_SLOTS 4096 /* more than there are */
 
@@ -45,13 +45,15 @@ struct upper_want {
 must_check int upper_probe(int store_fd, enum upper_kind kind, struct err *e);
 
 /**
- * upper_make() - Make a writable layer: a detached mount with the directories `upper`, `work`, `usr`, `usrwork`, owned by 0 on disk
+ * upper_make() - Make a writable layer: a detached mount with the directories `upper`, `work`, `usr`, `usrwork`,
+ * owned by 0 on disk
  * @store_fd: From store_open()
  * @kind:     Not UPPER_TMPFS
  *
  * The mount has no id map yet: the jail adds the sandbox's (mount_setattr), then lays an overlay over it.
  * Return: descriptor; negative errno, nothing is left
- * Syscalls: openat mkdirat fchmod ftruncate unlinkat fsopen fsconfig fsmount open_tree fallocate fstatfs, those of quota.h loop.h mkfs.h
+ * Syscalls: openat mkdirat fchmod ftruncate unlinkat fsopen fsconfig fsmount open_tree fallocate fstatfs, those of
+ * quota.h loop.h mkfs.h
  */
 must_check int upper_make(int store_fd, enum upper_kind kind, const struct upper_want *want, struct err *e);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* storage.c - What holds a sandbox's writable layer: chosen, made, removed
  *
- * Theory of operation. Runs in the process that uses the library. `auto` means: memory, which costs nothing to make and leaves nothing, unless
- * the caller asked for a size that the memory limit cannot hold. Then a project quota, where the store's file system has it; else a loop
- * device; else memory all the same, which the plan and the receipt say. The default size does not count as asked for: a sandbox that is
- * started for one command must not pay for a file system (6 ms) that it will not fill. An ordinary user has memory only: both others need rights
- * of the host's root.
+ * Theory of operation. Runs in the process that uses the library. `auto` means: memory, which costs nothing to make
+ * and leaves nothing, unless the caller asked for a size that the memory limit cannot hold. Then a project quota,
+ * where the store's file system has it; else a loop device; else memory all the same, which the plan and the receipt
+ * say. The default size does not count as asked for: a sandbox that is started for one command must not pay for a
+ * file system (6 ms) that it will not fill. An ordinary user has memory only: both others need rights of the host's
+ * root.
  *
- * Whatever lands in the store has the sandbox's id as its name, from after the slot is taken until before it is given back: see sweep.c. */
+ * Whatever lands in the store has the sandbox's id as its name, from after the slot is taken until before it is given
+ * back: see sweep.c. */
 #include "warden/storage.h"
 
 #include <stdio.h>
@@ -39,7 +41,8 @@ static int choose_auto(const struct carrel_spec *spec, struct jail_plan *plan, s
 {
 	auto_close int store = -EBADF;
 
-	if (!(spec->explicit_mask & EXPLICIT_STORAGE) || spec->storage_bytes <= spec->memory_bytes || plan->flags & JAIL_ROOTLESS)
+	if (!(spec->explicit_mask & EXPLICIT_STORAGE) || spec->storage_bytes <= spec->memory_bytes ||
+	    plan->flags & JAIL_ROOTLESS)
 		return 0;
 	store = store_open(STORE_CREATE, e);
 	if (store < 0)

@@ -22,6 +22,7 @@
 
 /* Unpacking is bound by the disk: a 10 GB root file system takes minutes, a stalled one must end. */
 #define UNPACK_TIMEOUT "30m"
+#define UNPACK_MEMORY GIB(1) /* xz dictionaries reach hundreds of MiB */
 #define UNPACK_INSIDE "/run/carrel-unpack"
 
 static int add_fd_mount(struct carrel_spec *spec, int fd, const char *target, unsigned writable)
@@ -35,7 +36,7 @@ static int add_fd_mount(struct carrel_spec *spec, int fd, const char *target, un
 	return m->source && m->target ? 0 : -ENOMEM;
 }
 
-static int unpack_spec(int root_fd, int program_fd, struct carrel_spec **ret, struct err *e)
+static int unpack_spec(int root_fd, int program_fd, struct carrel_spec **ret)
 {
 	struct carrel_spec *spec = carrel_spec_new();
 	int r;
@@ -45,8 +46,7 @@ static int unpack_spec(int root_fd, int program_fd, struct carrel_spec **ret, st
 	r = add_fd_mount(spec, root_fd, "/out", 1);
 	if (r == 0)
 		r = add_fd_mount(spec, program_fd, UNPACK_INSIDE, 0);
-	if (r == 0)
-		r = spec_set(spec, "memory", "1g", e); /* xz dictionaries reach hundreds of MiB */
+	spec->memory_bytes = UNPACK_MEMORY; /* not by spec_set(): where nothing can enforce it, it is not an error */
 	if (r < 0) {
 		carrel_spec_free(spec);
 		return r;
@@ -55,31 +55,54 @@ static int unpack_spec(int root_fd, int program_fd, struct carrel_spec **ret, st
 	return 0;
 }
 
-/* The last line that the unpacker wrote to stderr, made harmless for a terminal. */
-static void last_words(struct carrel_exec *x, char *text, size_t size)
-{
-	ssize_t n = carrel_exec_read(x, 2, 0, text, size - 1, 0, NULL);
+/** struct complaint - A line "error TAB message TAB remedy" of the unpacker, made harmless for a terminal */
+struct complaint {
+	char text[1024];
+	const char *message, *remedy;
+};
 
-	text[n > 0 ? n : 0] = '\0';
-	for (char *p = text; *p; p++) {
-		if (*p == '\n') {
-			*p = '\0';
-			break;
-		}
-		if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+static void read_complaint(struct carrel_exec *x, struct complaint *c)
+{
+	ssize_t n = carrel_exec_read(x, 2, 0, c->text, sizeof(c->text) - 1, 0, NULL);
+	char *line, *tab;
+
+	c->message = c->remedy = "";
+	c->text[n > 0 ? n : 0] = '\0';
+	line = strstr(c->text, "error\t"); /* warnings may come before it */
+	if (!line)
+		return;
+	line += strlen("error\t");
+	line[strcspn(line, "\n")] = '\0';
+	tab = strchr(line, '\t');
+	if (tab)
+		*tab++ = '\0';
+	for (char *p = line; *p || (tab && p < tab); p++)
+		if (*p && ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f))
 			*p = '?';
-	}
+	c->message = line;
+	c->remedy = tab ? tab : "";
+}
+
+static int refused(struct carrel_exec *x, const struct carrel_result *result, const struct image *img, struct err *e)
+{
+	struct complaint c;
+	int r;
+
+	read_complaint(x, &c);
+	r = err_set(e, ERR_INVALID, "unpack '%.100s': %s", img->path,
+		    c.message[0] ? c.message : carrel_outcome_name(result->outcome));
+	return c.remedy[0] ? err_hint(e, r, "%s", c.remedy) : r;
 }
 
 /* The archive is the command's stdin: the unpacker gets a descriptor to read from, not a path. */
 static int run_unpacker(struct carrel_sandbox *sb, struct image *img, struct err *e)
 {
-	static const char *const argv[] = { UNPACK_INSIDE, "--out=/out", NULL };
+	/* An ordinary user has one id inside, which gets everything. */
+	const char *const argv[] = { UNPACK_INSIDE, "--out=/out", geteuid() ? "--owners=squash" : "--owners=keep", NULL };
 	struct carrel_command *c = carrel_command_new(argv);
 	struct carrel_exec *x = NULL;
 	struct carrel_result result;
 	struct carrel_error story = { .code = 0 };
-	char words[160];
 	int r;
 
 	if (!c)
@@ -94,9 +117,7 @@ static int run_unpacker(struct carrel_sandbox *sb, struct image *img, struct err
 	if (r < 0) {
 		r = err_set(e, (enum err_code)story.code, "unpack '%.128s': %s", img->path, story.message);
 	} else if (result.outcome != CARREL_EXITED || result.exit_code != 0) {
-		last_words(x, words, sizeof(words));
-		r = err_set(e, ERR_INVALID, "unpack '%.100s': %s", img->path,
-			    words[0] ? words : carrel_outcome_name(result.outcome));
+		r = refused(x, &result, img, e);
 	}
 	carrel_exec_free(x);
 	carrel_command_free(c);
@@ -137,7 +158,7 @@ static int run_sandbox(struct image *img, int root_fd, struct err *e)
 
 	if (program < 0)
 		return program;
-	r = unpack_spec(root_fd, program, &spec, e);
+	r = unpack_spec(root_fd, program, &spec);
 	if (r == 0)
 		r = sandbox_start(spec, &sb, e);
 	if (r == 0)
