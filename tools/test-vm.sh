@@ -53,7 +53,7 @@ pack_initramfs() {
 	cp "$(command -v busybox)" initramfs/bin/busybox
 	cp "$tree/tools/vm/init" initramfs/init
 	chmod 755 initramfs/init
-	for module in $(modprobe -d "$vm/kernel" -S "$release" --show-depends -a virtio_pci virtio_blk 9pnet_virtio 9p overlay ext4 crc32c_generic \
+	for module in $(modprobe -d "$vm/kernel" -S "$release" --show-depends -a virtio_pci virtio_blk 9pnet_virtio 9p overlay ext4 crc32c_generic quota_v2 \
 		virtio_rng | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++'); do
 		cp "$module" "initramfs/modules/$(printf %03d $n)-${module##*/}"
 		n=$((n + 1))
@@ -98,10 +98,10 @@ rm -f status
 # -no-reboot: a panic ends the machine. The disk may be lost at any time, so it is never flushed.
 timeout --foreground -k 10 "$deadline_s" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,la57=off -smp 2 -m "$memory_mb" -nodefaults \
 	-display none -monitor none -serial stdio -no-reboot -kernel kernel/boot/vmlinuz-* -initrd initramfs.gz \
-	-append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on" \
+	-append "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off random.trust_cpu=on" \
 	-device virtio-rng-pci -drive file=disk,if=virtio,format=raw,cache=unsafe \
 	-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
-	</dev/null 2>&1 | tr -d '\r' | tee console.log || true
+	</dev/null 2>&1 | sed -u 's|\r||g' | tee console.log || true
 rm -f disk initramfs.gz
 rm -rf initramfs
 

@@ -466,8 +466,13 @@ static int remove_leaf(int dir)
 	char name[NAME_MAX + 1] = "", next[NAME_MAX + 1];
 	int up = -EBADF, r;
 
-	while (kill_members(dir), first_child(dir, next)) {
-		int child = sys_openat(dir, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	for (;;) {
+		int child;
+
+		kill_members(dir);
+		if (!first_child(dir, next))
+			break;
+		child = sys_openat(dir, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
 		if (up >= 0)
 			(void)sys_close(up);

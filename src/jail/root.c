@@ -258,7 +258,7 @@ static int clone_layer(const struct jail_plan *plan, int dir, int userns_fd, str
 	int fd = clone_planned(plan, dir, userns_fd, 0, e);
 
 	if (fd == -EINVAL && userns_fd >= 0)
-		fd = mount_clone(dir, "", -1, 0, e);
+		fd = clone_planned(plan, dir, -1, 0, e);
 	return fd;
 }
 

@@ -51,8 +51,8 @@
 #define INODE 256
 #define GROUP_BLOCKS 32768 /* and as many inodes at most: one bit each in a bitmap of one block */
 #define RESERVED_INODES 11 /* the first that a file can have */
-#define HELD_BACK                                                                                                      \
-	4096 /* blocks that ext4 keeps for its own late allocations: at most 2 % and 4096 (ext4_calculate_resv_clusters) */
+/* Blocks that ext4 keeps for its own late allocations: 2 %, at most this (ext4_calculate_resv_clusters). */
+#define HELD_BACK 4096
 #define DESCRIPTOR 64 /* bytes for each group, in each copy of the table; copies are in 0, 1 and powers of 3, 5 and 7 */
 #define MAX_COPIES 32 /* groups of that kind in 2^32 blocks */
 
@@ -105,9 +105,7 @@ static int open_parent(int store_fd, struct err *e)
 	return fd < 0 ? err_sys(e, fd, "open '%s' in the store", DIR_NAME) : fd;
 }
 
-/* --- Quota
- * ------------------------------------------------------------------------------------------------------------------
- * */
+/* --- Quota ------------------------------------------------------------------------------------------------------- */
 
 static int remove_layer(int parent, const char *name, struct err *e)
 {
@@ -183,9 +181,7 @@ static int make_quota(int parent, const struct upper_want *want, struct err *e)
 	return fd;
 }
 
-/* --- Loop
- * -------------------------------------------------------------------------------------------------------------------
- * */
+/* --- Loop -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t div_up(uint64_t n, uint64_t by)
 {
@@ -307,9 +303,7 @@ static int make_loop(int parent, const struct upper_want *want, struct err *e)
 	return r < 0 ? r : take_fd(layer);
 }
 
-/* --- Both
- * -------------------------------------------------------------------------------------------------------------------
- * */
+/* --- Both -------------------------------------------------------------------------------------------------------- */
 
 int upper_make(int store_fd, enum upper_kind kind, const struct upper_want *want, struct err *e)
 {

@@ -120,7 +120,8 @@ static void read_root(const struct subject *s, const struct layer_kind *kind, st
 /* An idmapped layer below an overlay is in no mountinfo; whom a file of it belongs to is the same fact. Only a whole range can be shifted. */
 static void read_image_ids(const struct subject *s, const struct layer_kind *kind, struct line *l)
 {
-	static const char *const names[] = { "usr", "etc", "bin", "lib", "var" };
+	/* /usr itself is last: of the image `host` it is the top of a writable layer, and ours whatever lies below. */
+	static const char *const names[] = { "usr/bin", "usr/lib", "etc", "bin", "lib", "var", "usr" };
 	char map[64] = "", text[256] = "";
 	uint64_t m[3];
 	struct stat st;

@@ -501,7 +501,7 @@ static void an_event_loop(char **args UNUSED)
 	carrel_sandbox_free(sb);
 }
 
-/* A timeout of 0 looks: who only ever looks sees the output and the end, too. */
+/* A timeout of 0 looks at what dispatch has taken: who dispatches and only ever looks sees the output and the end, too. */
 static void looking_without_waiting(char **args UNUSED)
 {
 	struct carrel_sandbox *sb = START();
@@ -511,11 +511,15 @@ static void looking_without_waiting(char **args UNUSED)
 	char buf[8];
 	int r;
 
-	while ((r = (int)carrel_exec_read(x, 1, 0, buf, sizeof(buf), 0, &err)) == -EAGAIN && now_ms() < deadline)
+	while ((r = (int)carrel_exec_read(x, 1, 0, buf, sizeof(buf), 0, &err)) == -EAGAIN && now_ms() < deadline) {
 		usleep(1000);
+		ok(carrel_sandbox_dispatch(sb, &err));
+	}
 	check(r == 5);
-	while ((r = carrel_exec_wait(x, 0, &res, &err)) == -ETIMEDOUT && now_ms() < deadline)
+	while ((r = carrel_exec_wait(x, 0, &res, &err)) == -ETIMEDOUT && now_ms() < deadline) {
 		usleep(1000);
+		ok(carrel_sandbox_dispatch(sb, &err));
+	}
 	check(r == 0 && res.exit_code == 0);
 	carrel_exec_free(x);
 	carrel_sandbox_free(sb);

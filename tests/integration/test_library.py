@@ -24,6 +24,8 @@ import leaks  # noqa: E402
 SWEEP_ALL = os.environ.get("CARREL_SWEEP") == "all"
 DEADLINE_S = 120
 KINDS = ("shared", "static")
+# built by `make test`, for the same cases under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
+SANITIZED = pathlib.Path(os.environ.get("CARREL_ASAN_BUILD", ROOT / "build-asan")) / "src" / "warden" / "libcarrel.a"
 
 CASES = """
 settings_are_checked refused_starts_leave_nothing a_sandbox_from_start_to_end every_outcome programs_that_cannot_run
@@ -32,6 +34,8 @@ held_until_go signals_and_kill the_same_key_is_the_same_exec found_by_number an_
 handles_in_any_order the_process_is_as_before beside_threads_and_a_wait_loop a_thread_starts_and_ends where_sigchld_is_ignored
 a_large_caller nothing_is_lost_over_200 execs_are_given_back the_doctor_reports a_forked_child_takes_nothing_along
 """.split()
+# sanitizers keep freed memory for a while, and cost what is measured
+MEASURED = ("a_large_caller", "nothing_is_lost_over_200")
 # driven by the tests with two processes, or too long for every run
 OTHER_CASES = """
 owner dying_owner nothing_is_lost_over_2000 connect_and_finish connect_and_leave connect_to_the_dead image
@@ -63,6 +67,8 @@ class Installed:
         program = self.place / f"{sources[0].stem}-{kind}"
         if kind == "shared":
             words = self.pkg_config("--cflags", "--libs")
+        elif kind == "sanitized":
+            words = ["-fsanitize=address,undefined", f"-I{ROOT}/include", str(SANITIZED)]
         else:
             words = ["-static", *self.pkg_config("--static", "--cflags", "--libs")]
         sh(["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-pthread", "-o", str(program), *map(str, sources), *words])
@@ -101,6 +107,11 @@ def client(installed, request):
 @pytest.fixture(scope="session")
 def static_client(installed):
     return Client(installed, "static")
+
+
+@pytest.fixture(scope="session")
+def sanitized_client(installed):
+    return Client(installed, "sanitized")
 
 
 def wait_gone(sandbox_id):
@@ -201,6 +212,13 @@ def test_every_case_is_run(static_client):
 @pytest.mark.parametrize("case", CASES)
 def test_library(client, case):
     print(client(case))
+
+
+if SANITIZED.exists():
+
+    @pytest.mark.parametrize("case", [case for case in CASES if case not in MEASURED])
+    def test_library_under_sanitizers(sanitized_client, case):
+        sanitized_client(case)
 
 
 @pytest.mark.parametrize("case", ["a_sandbox_from_start_to_end", "every_outcome"])

@@ -298,10 +298,11 @@ def test_bash_job_control_on_a_terminal(carrel):
     assert child.exitstatus == 3
 
 
-# Java and Go are not what tests install; where a machine has them, they work.
-@pytest.mark.parametrize("tool", [tool for tool in ("javac",) if os.path.realpath(shutil.which(tool) or "").startswith("/usr/")])
-def test_java(carrel, tool):
-    assert work(carrel, f"{tool} -d . /tests/Sum.java; java -Xmx256m Sum").endswith("499500\n")
+# Java is not what tests install; where a machine has it, it works.
+if os.path.realpath(shutil.which("javac") or "").startswith("/usr/"):
+
+    def test_java(carrel):
+        assert work(carrel, "javac -d . /tests/Sum.java; java -Xmx256m Sum").endswith("499500\n")
 
 
 def test_sqlite_and_perl(carrel):

@@ -259,8 +259,7 @@ TEST(a_file_system_without_projects_says_so)
 	assert_int_equal(entries("upper"), 0);
 }
 
-/* --- Quota, on file systems of the test's own
- * ------------------------------------------------------------------------------- */
+/* --- Quota, on file systems of the test's own ----------------------------------------------------------------- */
 
 /** struct disk - A file system with project quotas in a file, mounted in a mount namespace of the test */
 struct disk {
@@ -354,8 +353,8 @@ static const char *use_quota(void)
 		(void)close(layer);
 		if (wrong)
 			return wrong;
-		want.id =
-			"fedcba9876543210"; /* the first stays, as if its owner was killed: another project is taken */
+		/* The first stays, as if its owner was killed: another project is taken. */
+		want.id = "fedcba9876543210";
 	}
 	if (quota_inodes(mounted, UPPER_PROJECT_BASE + 4093, &inodes, NULL) < 0 || inodes < 5)
 		return "use of the first project";
@@ -363,8 +362,8 @@ static const char *use_quota(void)
 		return "use of the second project";
 	if (upper_remove(mounted, want.id, NULL) < 0 || upper_remove(mounted, ID, NULL) < 0)
 		return "remove";
-	(void)syncfs(
-		mounted); /* xfs frees inodes in the background since 5.14; until then a new layer takes the slot's next project */
+	/* xfs frees inodes in the background since 5.14; until then a new layer takes the slot's next project. */
+	(void)syncfs(mounted);
 	for (int i = 0; i < 500 && quota_inodes(mounted, UPPER_PROJECT_BASE + 4093, &inodes, NULL) == 0 && inodes; i++)
 		(void)usleep(10000);
 	if (inodes != 0)
