@@ -250,7 +250,7 @@ struct carrel_result {
  * @command: Borrowed for the call
  * @ret:     The exec, running
  *
- * Return: 0; -ENOENT if the program is not there; -EACCES or -ENOEXEC if it cannot be executed; other negative errno
+ * Return: 0; -ENOENT if the program is not there; -ENOEXEC if it cannot be executed; other negative errno
  */
 CARREL_API int carrel_exec(struct carrel_sandbox *sandbox, const struct carrel_command *command,
 			   struct carrel_exec **ret, struct carrel_error *e);

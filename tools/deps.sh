@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh - Install the Debian packages that a task needs and that are missing, after saying which: deps.sh build|test|bench|vm
+# deps.sh - Install the Debian packages that a task needs and that are missing, after saying which: deps.sh build|test|bench|vm|arm64
 set -eu
 
 build="gcc libc6-dev pkg-config meson ninja-build python3 musl-dev libseccomp-dev libarchive-dev libcmocka-dev linux-libc-dev"
 test="$build python3-pytest python3-pexpect clang libclang-rt-14-dev clang-format uidmap e2fsprogs strace gdb tmux git dpkg-dev \
-make gcc tar xz-utils zstd procps util-linux"
+make gcc g++ tar xz-utils zstd procps util-linux binutils mmdebstrap sqlite3 perl python3-venv python3-pip netbase tzdata adduser \
+groff-base file"
+arm64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static file"
 vm="qemu-system-x86 busybox-static kmod e2fsprogs"
 bench="$build bubblewrap crun runc systemd-container debootstrap"
 
@@ -14,8 +16,12 @@ build) want=$build ;;
 test) want=$test ;;
 bench) want=$bench ;;
 vm) want=$vm ;;
-*) echo "usage: deps.sh build|test|bench|vm" >&2; exit 2 ;;
+arm64) want=$arm64 ;;
+*) echo "usage: deps.sh build|test|bench|vm|arm64" >&2; exit 2 ;;
 esac
+
+# node with npm comes in more than one shape, which exclude each other
+[ "$1" != test ] || command -v npm >/dev/null || want="$want nodejs npm"
 
 missing=
 for package in $want; do

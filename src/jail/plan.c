@@ -106,7 +106,7 @@ static void print_mounts(const struct jail_plan *plan, struct buf *out)
 	(void)buf_puts(out, "mount: /dev/mqueue mqueue nosuid,nodev,noexec\n");
 	(void)buf_printf(out, "mount: /dev/shm tmpfs nosuid,nodev size=%s\nmount: /tmp tmpfs nosuid,nodev size=%s\n",
 			 str_format_size(plan->shm_bytes, a, sizeof(a)), str_format_size(plan->tmp_bytes, b, sizeof(b)));
-	(void)buf_puts(out, "mount: /etc/hostname and /etc/hosts name the sandbox, if the image has them\n");
+	(void)buf_puts(out, "mount: /etc/hostname and /etc/hosts name the sandbox, read-only\n");
 	for (size_t i = 0; i < plan->num_mounts; i++) {
 		const struct jail_mount *m = &plan->mounts[i];
 

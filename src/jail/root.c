@@ -492,13 +492,17 @@ static int cover(int root, const char *target, int dir, const char *path, struct
 	return r;
 }
 
-static int attach_identity(int root, const struct root *parts, struct err *e)
+/* Files that an image lacks are made; one that has something else at that name keeps it. */
+static void attach_identity(int root, const struct root *parts)
 {
-	int r = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(identity); i++) {
+		int fd = mount_clone(parts->furniture, identity[i].name, -1, ATTR_DATA | MOUNT_ATTR_RDONLY, NULL);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(identity); i++)
-		r = cover(root, identity[i].target, parts->furniture, identity[i].name, e);
-	return r;
+		if (fd < 0)
+			continue;
+		ignored(mount_attach(root, identity[i].target, fd, TARGET_FILE, NULL));
+		(void)sys_close(fd);
+	}
 }
 
 /* Below our own mount of /proc, not below what an image has at that name: a mask that finds no place is taken for one that this kernel lacks. */
@@ -586,10 +590,10 @@ static int furnish(const struct jail_plan *plan, const struct root *root, struct
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(own_mounts); i++)
 		if (root->own[i] >= 0)
 			r = mount_attach(fd, own_mounts[i].target, root->own[i], TARGET_DIR, e);
-	if (r == 0)
-		r = attach_identity(fd, root, e);
-	if (r == 0)
+	if (r == 0) {
+		attach_identity(fd, root);
 		r = attach_volumes(plan, fd, root, e);
+	}
 	if (r == 0 && !jail_without(plan, PART_MASKS))
 		r = attach_masks(root, e);
 	return r;

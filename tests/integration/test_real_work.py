@@ -410,6 +410,7 @@ def test_an_archive_is_unpacked_once(carrel, debian, tmp_path, suffix):
         subprocess.run(["tar", "-rf", str(archive), "-C", str(tmp_path), "more"], check=True)
         assert work(carrel, "cat /more", "--image", str(archive), env=env) == "more"  # a changed archive is another image
     shutil.rmtree(store)
+    archive.unlink()
 
 
 # --- Hostile archives -----------------------------------------------------------------------------------------------------------------

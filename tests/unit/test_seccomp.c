@@ -101,10 +101,11 @@ static void call_body(const void *p)
 	const struct call *c = p;
 	long number = (long)rule_find(c->name)->number;
 	pid_t self = getpid();
+	long r = sys_call6(number, c->arg[0], c->arg[1], c->arg[2], c->arg[3], c->arg[4], c->arg[5]);
 
-	answers[0] = sys_call6(number, c->arg[0], c->arg[1], c->arg[2], c->arg[3], c->arg[4], c->arg[5]);
-	if (getpid() != self) /* the child of a clone, which has its own process */
+	if (getpid() != self) /* the child of a clone, whose answer could come after that of the next call */
 		_exit(0);
+	answers[0] = r;
 }
 
 /* The kernel's answer to one call under @program. */
