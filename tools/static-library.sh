@@ -8,6 +8,6 @@ shift 2
 object=${output%.a}-whole.o
 rm -f "$output"
 "$@" -r -nostdlib -o "$object" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
-objcopy --localize-hidden "$object"
-ar rcs "$output" "$object"
+"$("$@" -print-prog-name=objcopy)" --localize-hidden "$object"
+"$("$@" -print-prog-name=ar)" rcs "$output" "$object"
 rm -f "$object"

@@ -3,7 +3,7 @@
  *
  * Theory of operation. Runs in the parent, outside the sandbox. Groups are made before the first process and named by the sandbox's id, so
  * that a crash of ours leaves something that can be found. Nobody is ever moved by writing a pid to cgroup.procs: that takes the kernel's
- * threadgroup lock and with it an RCU grace period (measured 7 to 15 ms after a quiet time, docs/bench/cgroups.md). Instead
+ * threadgroup lock and with it an RCU grace period (measured 7 to 15 ms after a quiet time, docs/bench/README.md). Instead
  *
  *  v1: a single-threaded process writes "0" to `tasks` and so moves itself, which skips that lock (15 us each);
  *  v2: a process is born in its group (CLONE_INTO_CGROUP).
@@ -368,6 +368,8 @@ int cgroup_delegate(const struct cgroup *cg, enum cgroup_ctl ctl, struct err *e)
 	if (cg->dirs[ctl] < 0)
 		return -ENODATA;
 	fd = sys_open_tree(cg->dirs[ctl], "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
+	if (fd == -EPERM) /* an ordinary user may not; and what ".." leads to was delegated to the user who runs init, too */
+		fd = sys_openat(cg->dirs[ctl], ".", O_PATH | O_DIRECTORY, 0);
 	return fd < 0 ? err_sys(e, fd, "delegate the %s group of sandbox '%s'", ctl_names[ctl], cg->id) : fd;
 }
 

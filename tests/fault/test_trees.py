@@ -54,7 +54,7 @@ def test_in_the_writable_layer(place, deep, many, ending):
     maker = place.base / "maker.py"
     tail = "print('made', flush=True)\n" + ("" if ending == "exit" else "import time\ntime.sleep(1000)\n")
     maker.write_text(MAKER + tail)
-    timeout = ("--timeout", "300" if SWEEP_ALL else "3") if ending == "timeout" else ()
+    timeout = ("--timeout", "20" if SWEEP_ALL else "3") if ending == "timeout" else ()
     for kind in backings(place):
         p = place.popen("run", "-v", f"{maker}:/maker.py", "--storage-opt", "size=4g", "--storage-opt", f"inodes={DEEP + MANY + 100000}",
                         "--storage-opt", f"backing={kind}", "-m", "8g", *timeout, "-w", "/root", "--", "/usr/bin/python3", "/maker.py",
