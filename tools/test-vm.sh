@@ -39,6 +39,11 @@ fetch_kernel() {
 	mkdir fetched
 	(cd fetched && apt-get download -qq "$package" 2>&1 | grep -v '^W: Download is performed unsandboxed' >&2 || true)
 	dpkg-deb -x fetched/"$package"_*.deb kernel
+	# The machine sees the modules as a layer over its root, where /lib is a link.
+	mkdir -p kernel/layer/usr/lib
+	mv kernel/lib/modules kernel/layer/usr/lib/modules
+	rmdir kernel/lib
+	ln -s layer/usr/lib kernel/lib
 	depmod -b "$vm/kernel" "$(cd kernel/lib/modules && echo *)"
 	rm -rf fetched
 	echo "$package" >kernel/package
@@ -47,15 +52,14 @@ fetch_kernel() {
 # What the kernel needs to reach its root; everything else it loads by itself, as on any machine.
 pack_initramfs() {
 	local release module n=0
-	release=$(cd kernel/lib/modules && echo *)
-	rm -rf initramfs
-	mkdir -p initramfs/{bin,proc,sys,dev,host,over,root,modules}
+	release=$(cd "$vm/kernel/lib/modules" && echo *)
+	mkdir -p initramfs/{bin,proc,sys,dev,host,kernel,over,root,modules}
 	cp "$(command -v busybox)" initramfs/bin/busybox
 	cp "$tree/tools/vm/init" initramfs/init
 	chmod 755 initramfs/init
 	for module in $(modprobe -d "$vm/kernel" -S "$release" --show-depends -a virtio_pci virtio_blk 9pnet_virtio 9p overlay ext4 crc32c_generic quota_v2 \
 		virtio_rng | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++'); do
-		cp "$module" "initramfs/modules/$(printf %03d $n)-${module##*/}"
+		cp "$module" "$work/initramfs/modules/$(printf %03d $n)-${module##*/}"
 		n=$((n + 1))
 	done
 	cat >initramfs/job <<-EOF2
@@ -65,7 +69,6 @@ pack_initramfs() {
 }
 
 make_disk() {
-	rm -f disk
 	truncate -s 4G disk
 	mke2fs -q -t ext4 -O quota,project -E quotatype=prjquota,lazy_itable_init=1,nodiscard disk
 }
@@ -74,7 +77,7 @@ build() { # DIR OPTIONS...
 	local dir=$1
 	shift
 	[ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" >/dev/null
-	ninja -C "$dir" --quiet
+	ninja -C "$dir" --quiet >"$dir/build.out" 2>&1 || { cat "$dir/build.out"; return 1; }
 }
 
 if [ "$(id -u)" != 0 ]; then
@@ -89,25 +92,27 @@ build "$TEST_BUILD" -Dtest_switches=true
 mkdir -p "$vm"
 cd "$vm"
 fetch_kernel
+work=$(mktemp -d "$vm/run.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
+cd "$work"
 pack_initramfs
 make_disk
 
-say "starting $(cat kernel/package), emulated, for at most $((deadline_s / 60)) minutes"
+say "starting $(cat "$vm/kernel/package"), emulated, for at most $((deadline_s / 60)) minutes"
 started=$(date +%s)
-rm -f status
 # -no-reboot: a panic ends the machine. The disk may be lost at any time, so it is never flushed.
 timeout --foreground -k 10 "$deadline_s" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,la57=off -smp 2 -m "$memory_mb" -nodefaults \
-	-display none -monitor none -serial stdio -no-reboot -kernel kernel/boot/vmlinuz-* -initrd initramfs.gz \
+	-display none -monitor none -serial stdio -no-reboot -kernel "$vm"/kernel/boot/vmlinuz-* -initrd initramfs.gz \
 	-append "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off random.trust_cpu=on" \
 	-device virtio-rng-pci -drive file=disk,if=virtio,format=raw,cache=unsafe \
 	-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
-	</dev/null 2>&1 | sed -u 's|\r||g' | tee console.log || true
-rm -f disk initramfs.gz
-rm -rf initramfs
+	-virtfs local,path="$vm/kernel/layer",mount_tag=modules,security_model=none,readonly=on,multidevs=remap \
+	</dev/null 2>&1 | sed -u 's|\r||g' | tee "$vm/console.log" || true
 
-status=$(sed -n 's/^carrel-vm: status \([0-9]*\)$/\1/p' console.log | tail -n 1)
-printf '\n== %s in %d s\n' "$(cat kernel/package), cgroup v2" $(($(date +%s) - started))
-sed -n 's/^carrel-vm: result /  /p' console.log
+status=$(sed -n 's/^carrel-vm: status \([0-9]*\)$/\1/p' "$vm/console.log" | tail -n 1)
+printf '\n== %s, cgroup v2, in %d s\n' "$(cat "$vm/kernel/package")" $(($(date +%s) - started))
+sed -n 's/^carrel-vm: result /  /p' "$vm/console.log"
 if [ -z "$status" ]; then
 	echo "failed: the machine gave no result (see build/vm/console.log)"
 	exit 1

@@ -4,7 +4,8 @@
  * Theory of operation. Below the sandbox's `work` each exec has a directory `e<id>`: in the unified hierarchy, or in the v1 hierarchies pids (to
  * kill and count) and cpuacct (to bill). Init holds descriptors of `work` only, as detached mounts; no path of the host is visible.
  *
- * v2: the child is born inside (CLONE_INTO_CGROUP), which is the one way that never waits for an RCU grace period. v1: the child writes "0" into
+ * v2: the child is born inside (CLONE_INTO_CGROUP), which is the one way that never waits for an RCU grace period, and in a cgroup namespace that
+ * begins there, for which the jail left init CAP_SYS_ADMIN (jail/spawn.c says why); the child gives it up for good before anything else. v1: the child writes "0" into
  * `tasks`. Into `tasks`, not `cgroup.procs`: moving a whole thread group takes the lock that waits 7 to 15 ms after a quiet time, moving oneself as
  * a single thread takes 15 us (measured 2026-11). Other v1 controllers have no group per exec; the child joins `work` there by
  * descriptors of its `tasks` files.
@@ -15,8 +16,11 @@
 #include "base/sys.h"
 #include "init/internal.h"
 
+#include <linux/capability.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define GROUP_NAME_MAX 48 /* bytes: "e", 20 digits, "/", a file name, NUL */
 
@@ -51,6 +55,30 @@ int group_make(struct init *in, uint64_t id, struct err *e)
 	return 0;
 }
 
+static bool may_have(unsigned cap)
+{
+	return sys_prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1;
+}
+
+/* What init keeps for making cgroup namespaces is not the command's. A build that takes layers out may leave all capabilities: not ours to take. */
+static int drop_inits_caps(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	int r;
+
+	if (!may_have(CAP_SYS_ADMIN) || may_have(CAP_SYS_BOOT))
+		return 0;
+	r = sys_prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0);
+	if (r == 0)
+		r = (int)sys_call2(__NR_capget, &header, data);
+	if (r < 0)
+		return r;
+	data[0].permitted &= ~(1u << CAP_SYS_ADMIN);
+	data[0].effective &= ~(1u << CAP_SYS_ADMIN);
+	return (int)sys_call2(__NR_capset, &header, data);
+}
+
 pid_t group_spawn(const struct init *in, uint64_t id, bool grouped)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
@@ -61,7 +89,7 @@ pid_t group_spawn(const struct init *in, uint64_t id, bool grouped)
 		group = sys_openat(in->cgroup2, group_file(name, id, NULL), O_PATH | O_DIRECTORY, 0);
 		if (group < 0)
 			return group;
-		args.flags = CLONE_INTO_CGROUP;
+		args.flags = CLONE_INTO_CGROUP | (may_have(CAP_SYS_ADMIN) ? CLONE_NEWCGROUP : 0);
 		args.cgroup = (uint64_t)group;
 	}
 	return (pid_t)sys_clone3(&args);
@@ -78,7 +106,7 @@ int group_enter(const struct init *in, uint64_t id, struct err *e)
 {
 	const int dirs[] = { in->pids1, in->cpuacct1 };
 	char name[GROUP_NAME_MAX];
-	int r = 0;
+	int r = in->cgroup2 >= 0 ? drop_inits_caps() : 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r >= 0; i++)
 		if (dirs[i] >= 0)

@@ -49,11 +49,11 @@ void caps_print(struct buf *out)
 		(void)buf_printf(out, " %s", kept[i].name);
 }
 
-int caps_drop(struct err *e)
+int caps_drop(uint64_t inits, struct err *e)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { 0 };
-	uint64_t keep = caps_kept();
+	uint64_t keep = caps_kept() | inits;
 	int r;
 
 	for (unsigned cap = 0; cap < 64; cap++) {

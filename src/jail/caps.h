@@ -7,13 +7,14 @@
 
 /**
  * caps_drop() - Reduce the bounding set to caps_kept() and clear the ambient and inheritable sets
- * @e: Reason on failure
+ * @inits: Mask of what init keeps beside them and takes from each exec before it runs
+ * @e:     Reason on failure
  *
  * Effective and permitted sets follow at the next execve(). Runs between clone and exec.
  * Return: 0; negative errno
  * Syscalls: prctl capset capget
  */
-must_check int caps_drop(struct err *e);
+must_check int caps_drop(uint64_t inits, struct err *e);
 
 /* caps_kept() - The bounding set of a sandbox as a mask. */
 uint64_t caps_kept(void);

@@ -270,6 +270,8 @@ static int clone_layers(const struct jail_plan *plan, const int *dirs, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		int fd = clone_layer(plan, dirs[i], userns_fd, e);
 
+		if (fd == -EINVAL && plan->flags & JAIL_ROOTLESS) /* the kernel's has_locked_children() */
+			return err_hint(e, fd, "something is mounted below it, which an ordinary user cannot leave out; run as root");
 		if (fd < 0)
 			return fd;
 		ret->buried[ret->num_buried++] = fd;

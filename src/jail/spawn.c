@@ -24,6 +24,7 @@
  * An ordinary user has no rights but inside the new user namespace: there the child brings up the network and builds the mounts. */
 #include "jail/spawn.h"
 
+#include <linux/capability.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <string.h>
@@ -56,6 +57,7 @@ struct spawn {
 	const struct jail_plan *plan;
 	struct root root;
 	int exe, control, parent, userns;
+	uint64_t inits_caps; /* what init keeps for itself, see clone_child() */
 	uint32_t turn; /* enum turn; atomic */
 	uint32_t tid;	       /* cleared by the kernel when the child has left our memory */
 	int failed;	       /* negative errno of the child, valid once tid is 0 */
@@ -159,7 +161,7 @@ static int child_setup(struct spawn *s)
 	if (r == 0)
 		r = root_enter(plan, &s->root, s->e);
 	if (r == 0 && !jail_without(plan, PART_CAPS))
-		r = caps_drop(s->e);
+		r = caps_drop(s->inits_caps, s->e);
 	return r;
 }
 
@@ -238,8 +240,13 @@ static pid_t clone_child(struct spawn *s, const struct cgroup *cg, const struct 
 	};
 
 	if (cg->version == CGROUP_V2) {
-		args.flags |= CLONE_INTO_CGROUP;
+		/* Where the hierarchy is mounted with nsdelegate, as systemd does, nobody goes from a group outside of the own namespace to another:
+		 * an init in a namespace that begins at its own group could start nothing in `work`. So each exec gets a namespace that begins
+		 * at its group, and init keeps the one capability that takes. */
+		args.flags = (args.flags & ~(uint64_t)CLONE_NEWCGROUP) | CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)cg->init;
+		if (!jail_without(s->plan, PART_CGROUPNS))
+			s->inits_caps = UINT64_C(1) << CAP_SYS_ADMIN;
 	}
 	s->tid = UINT32_MAX; /* until the child has written its own */
 	return (pid_t)hooks->clone(hooks->data, &args, child_main, s);

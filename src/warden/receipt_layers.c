@@ -19,6 +19,7 @@
 
 #define CAP_SYS_ADMIN_BIT (UINT64_C(1) << 21) /* include/uapi/linux/capability.h */
 #define CAP_SYS_PTRACE_BIT (UINT64_C(1) << 19)
+#define LANDLOCK_ABI_SCOPES 6 /* Documentation/userspace-api/landlock.rst, "Abstract UNIX socket": Linux 6.12 */
 
 static const struct procfs_mount *mount_at(const struct subject *s, const char *target)
 {
@@ -50,7 +51,8 @@ static void read_namespace(const struct subject *s, const struct layer_kind *kin
 	if (!str_eq(theirs, ours) && !str_eq(theirs, first))
 		return;
 	if (str_eq(kind->file, "ns/net"))
-		line_lacks(l, CARREL_LAYER_MISSING, "shares the host's network, as --network host asks");
+		line_lacks(l, CARREL_LAYER_MISSING, "shares the host's network%s, as --network host asks",
+			   s->sb->landlock < LANDLOCK_ABI_SCOPES ? " and its abstract sockets" : "");
 	else
 		line_lacks(l, CARREL_LAYER_MISSING, "shares the host's");
 }

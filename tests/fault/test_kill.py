@@ -15,16 +15,16 @@ DISK = ["run", "--storage-opt", "backing=loop", "--storage-opt", "size=16m", "--
 
 # Who dies, before whose calls, in which run, and the size of the sample.
 CASES = {
-    "parent": ("P", "PUJIC", WORDS, None, 100),
+    "parent": ("P", "PUJIC", WORDS, None, 80),
     "undertaker": ("U", "PUJI", WORDS, None, 50),
     "jail child": ("J", "PJ", WORDS, None, 40),
     "init": ("I", "PIC", WORDS, None, 40),
     "parent and jail child": ("PJ", "PJ", WORDS, None, 20),
     "parent and init": ("PI", "PI", WORDS, None, 20),
     "undertaker and init": ("UI", "PI", WORDS, None, 20),
-    "parent, many options": ("P", "PUJIH", MANY, None, 30),
-    "parent, layer on disk": ("P", "PUJIH", DISK, None, 40),
-    "parent, ordinary user": ("P", "PUJIC", WORDS, 65534, 40),
+    "parent, many options": ("P", "PUJIH", MANY, None, 20),
+    "parent, layer on disk": ("P", "PUJIH", DISK, None, 30),
+    "parent, ordinary user": ("P", "PUJIC", WORDS, 65534, 30),
     "init, ordinary user": ("I", "PI", WORDS, 65534, 20),
 }
 

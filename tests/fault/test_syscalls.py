@@ -16,13 +16,13 @@ ERRORS = [errno.ENOMEM, errno.EIO, errno.EPERM]
 
 # What runs: words after `carrel`, uid, each case with an empty store, size of the sample.
 CASES = {
-    "plain": (["run", "--", "/bin/true"], None, False, 180),
+    "plain": (["run", "--", "/bin/true"], None, False, 160),
     "many options": (["run", "--json", "--read-only", "-v", "/usr/share:/data", "--tmpfs", "/scratch:size=1m", "--cpus", "1",
                       "--timeout", "20", "--shm-size", "1m", "--ulimit", "core=0", "-e", "A=b", "--", "/bin/true"], None, False, 80),
     "receipt": (["run", "--receipt", "--", "/bin/true"], None, False, 40),
-    "layer on disk": (["run", "--storage-opt", "backing=loop", "--storage-opt", "size=16m", "--", "/bin/true"], None, False, 60),
-    "first start": (["run", "--", "/bin/true"], None, True, 60),
-    "ordinary user": (["run", "--", "/bin/true"], 65534, False, 80),
+    "layer on disk": (["run", "--storage-opt", "backing=loop", "--storage-opt", "size=16m", "--", "/bin/true"], None, False, 50),
+    "first start": (["run", "--", "/bin/true"], None, True, 30),
+    "ordinary user": (["run", "--", "/bin/true"], 65534, False, 60),
 }
 
 # Other ends that are meant, by role and call: who cannot leave the sandbox's network ends by SIGABRT (net_return() in src/jail/net.c); a spool

@@ -69,7 +69,8 @@ class Host:
         self.facts["PROBE_ABSTRACT"] = token
 
     def join_cgroup(self, token):
-        """A group whose name must not show inside: in a v1 hierarchy that carrel leaves alone, else below our own of v2."""
+        """A group whose name must not show inside: in a v1 hierarchy that carrel leaves alone, else below our own of v2. There a sandbox has
+        groups elsewhere; what must not show is the beginning that both names share."""
         freezer, unified = pathlib.Path("/sys/fs/cgroup/freezer"), pathlib.Path("/sys/fs/cgroup")
         if freezer.is_dir():
             self.home = freezer
@@ -81,7 +82,7 @@ class Host:
         self.cgroup = self.home / ("carrel-" + token)
         self.cgroup.mkdir()
         (self.cgroup / "cgroup.procs").write_text("0")
-        self.facts["PROBE_CGROUP"] = self.cgroup.name
+        self.facts["PROBE_CGROUP"] = self.cgroup.name if freezer.is_dir() else "/carrel"
 
     def leave_cgroup(self):
         (self.home / "cgroup.procs").write_text("0")

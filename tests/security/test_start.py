@@ -196,7 +196,8 @@ def test_a_volume_that_is_swapped_with_a_symlink(carrel, work):
                 assert done.stdout == b"mine\n"
                 seen["mine"] += 1
             else:
-                assert done.returncode == FAILED and b"symbolic link" in done.stderr, done.stderr
+                # before Linux 6.15 it is opened twice, and the second look sees another file
+                assert done.returncode == FAILED and (b"symbolic link" in done.stderr or b"replaced meanwhile" in done.stderr), done.stderr
                 seen["refused"] += 1
     finally:
         ended.set()
