@@ -10,6 +10,7 @@
 #include <linux/wait.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -54,12 +55,19 @@ int idmap_open(pid_t pid, struct err *e)
 	return fd < 0 ? err_sys(e, fd, "open the user namespace of process %d", (int)pid) : fd;
 }
 
-/* The only process of a namespace that exists to be a map. It shares our memory and touches none of it. */
+/* Two writes and an open are microseconds; a second is for a machine that swaps. */
+#define HOLD_DEADLINE_S 1
+
+/* The only process of a namespace that exists to be a map, for the microseconds until somebody has it open. It shares our memory and touches
+ * none of it. An owner that is killed meanwhile takes it along, or died before it could ask for that: then its time ends. */
 static void hold_namespace(void *arg)
 {
+	const struct timespec deadline = { .tv_sec = HOLD_DEADLINE_S };
+
 	(void)arg;
-	for (;;)
-		(void)sys_call2(__NR_ppoll, 0, 0);
+	(void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* cannot fail for a signal that exists */
+	(void)sys_call5(__NR_ppoll, NULL, 0, &deadline, NULL, 0);
+	sys_exit(0);
 }
 
 int idmap_for_owner(int fd, uint32_t to_id, struct err *e)

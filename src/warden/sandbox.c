@@ -220,8 +220,11 @@ static int make_dir(struct carrel_sandbox *sb, int rundir, struct err *e)
 {
 	int r = sys_mkdirat(rundir, sb->id, 0700);
 
-	if (r == 0)
+	if (r == 0) {
 		r = sb->dir = sys_openat(rundir, sb->id, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (r < 0) /* without a descriptor nobody would know that it is there */
+			(void)sys_unlinkat(rundir, sb->id, AT_REMOVEDIR);
+	}
 	return r < 0 ? err_sys(e, r, "make the run directory of sandbox '%s'", sb->id) : 0;
 }
 
