@@ -19,7 +19,7 @@ result() { # NAME STATUS TEXT
 
 unit() {
 	local t out
-	for t in init_groups seccomp layers_host layers_image layers_store layers_upper warden_procfs warden_sweep; do
+	for t in init_groups seccomp layers_host layers_image layers_store layers_upper; do
 		out=$(timeout 300 "$BUILD/tests/unit/test_$t" 2>&1)
 		local rc=$?
 		[ $rc = 0 ] || printf '%s\n' "$out"
@@ -38,16 +38,21 @@ suite() { # NAME PYTEST-ARGUMENTS...
 
 limits() {
 	suite limits/cgroup2 tests/vm
-	suite limits/attacks tests/security/test_resources.py
+	# 9p has no idmapped mounts, so /usr/local is nobody's here
+	suite limits/attacks --deselect "tests/security/test_resources.py::test_space_ends_where_it_was_said[root-/usr/local-options1]" \
+		tests/security/test_resources.py
 }
 security() { suite security --ignore=tests/security/test_resources.py tests/security; }
 integration() {
+	# tmpfs has user xattrs since 6.6; `auto` never takes a loop where the store has quotas, as here
 	suite integration tests/integration/test_run_cli.py tests/integration/test_rootless.py tests/integration/test_storage.py \
-		-k "not mistake and not help and not man_page and not json_ and not env_file and not hundred_thousand and not more_than_memory"
+		--deselect "tests/integration/test_storage.py::test_setuid_bits_hardlinks_xattrs_and_holes_survive[tmpfs]" \
+		-k "not auto_takes_memory and not mistake and not help and not man_page and not json_ and not env_file and not hundred_thousand and not more_than_memory"
 }
 
 # What a host has by its second hour: an interface besides lo, and the modules that the attacks would load one by one
-modprobe -a dummy ip_tables iptable_filter
+modprobe dummy numdummies=1
+modprobe -a loop ip_tables iptable_filter
 /usr/bin/python3 - <<'EOF2'
 import socket
 for family in range(1, 46):
